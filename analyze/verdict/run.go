@@ -1,0 +1,118 @@
+package verdict
+
+// Run is everything the analysis knows of one run; package query fills it. Times are unix
+// seconds, durations seconds, ratios 0–1. A nil pointer is a value that isn't there, and Missing
+// says why.
+type Run struct {
+	ID         string
+	Service    string
+	Objectives []Objective // every objective of the SLO file, in its order
+	Ladder     []int       // concurrencies of the ramp as planned; empty when unknown
+	Rounds     int         // rounds planned; 0 when unknown
+	State      string      // of the manifest: running, complete, interrupted; "" without one
+	Reason     string      // the manifest's reason for that state
+	Manifest   bool        // whether a manifest was there to check against
+	Steps      []Step      // every step of every round, in order of start
+
+	ScrapeInterval float64  // seconds, median over the run; 0 when unknown
+	ClockSkew      *float64 // Prometheus's time() less ours at the query, seconds
+	Warnings       []string // of the queries, verbatim, sorted
+	Conditions     map[string]string
+
+	Latency  []StepLatency // pooled over all rounds of a phase and concurrency
+	Timeline []Series      // for the picture of the run
+}
+
+// StepLatency is the latency of one concurrency in one phase, over all rounds.
+type StepLatency struct {
+	Phase           string
+	Concurrency     int
+	TTFT, E2E, TPOT Quantiles
+}
+
+// Series is one signal over the run, at the times of the scrapes.
+type Series struct {
+	Signal, Layer, Unit string
+	Points              []Point
+}
+
+// Point is one sample of a Series.
+type Point struct {
+	T float64 // unix seconds
+	V float64
+}
+
+// Objective is what the judge needs of one objective.
+type Objective struct {
+	Name                   string
+	Layer                  string
+	Kind                   string // latency, success, timeouts, capacity, recovery, gauge, expression
+	Signal                 string
+	Threshold              float64  // latency: seconds
+	Target                 string   // decimal share of good requests as text, "0.95"; per-request kinds only
+	TargetText             string   // as written: "95%"
+	Min, Max               *float64 // gauge, expression
+	MinConcurrency         int
+	Within                 float64 // seconds
+	Owner, Action, Runbook string
+}
+
+// Step is one step of one round.
+type Step struct {
+	Phase                              string // baseline, ramp, recovery
+	Round, Step                        int
+	Concurrency                        int
+	Start, MeasureFrom, MeasureTo, End *float64 // from the step-edge series
+
+	Unscraped bool
+	Stopped   string   // the stop condition that cut it
+	Limited   []string // reasons for client_limited
+
+	Outcomes map[string]int64 // measured requests by outcome, from PromQL
+	Timeouts map[string]int64 // by kind
+	Good     int64            // met every user objective at once
+	Counts   map[string]Count // by name of a per-request objective
+
+	// ManifestDiffers names each total in which the manifest and PromQL differ; empty when they
+	// agree or there is no manifest.
+	ManifestDiffers  []string
+	Resets           int     // counter resets seen in the step's series
+	Scrapes          int     // scrapes that hold the step, between Start and End
+	ScrapesExpected  int     // by the scrape interval
+	InFlightSeconds  float64 // integral over the measure window
+	OccupancySeconds float64 // sum over measured requests, sent → connection free
+
+	OutputTokens, PromptTokens, CachedPromptTokens int64
+	SumTTFT, SumE2E, SumTPOT                       float64 // seconds, over ok requests; for means
+	CountTPOT                                      int64
+
+	TTFT, E2E, TPOT Quantiles // of this round alone
+
+	Readings map[string]Reading // service and resource signals by catalogue name
+}
+
+// Count is one per-request objective's count in a step: bad = Slow + Failed, of Total.
+type Count struct {
+	Total     int64 // requests that count
+	Slow      int64 // ok, but over the threshold
+	Failed    int64
+	Undefined int64  // ok, but without a value: in none of the above
+	Missing   string // why there is no count, naming the setting to change; "" when there is one
+}
+
+// Reading is what a gauge or rate did during one step's measure window.
+type Reading struct {
+	Layer   string
+	Unit    string // ratio, bytes, requests, seconds, watts, per_second …
+	Mean    *float64
+	Max     *float64
+	Over    int // samples over the objective's max (or under its min)
+	Samples int
+	Missing string // no_data and why
+}
+
+// Quantiles are a latency's quantiles over measured ok requests, for people to read: no
+// verdict uses them. Seconds; nil where undefined.
+type Quantiles struct {
+	P50, P95, P99 *float64
+}

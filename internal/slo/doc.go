@@ -1,0 +1,6 @@
+// Package slo is the model of slo.yaml: it loads, validates and describes service level
+// objectives. Everything that reads an objective (load generator, analysis, rules, dashboards)
+// reads it through this package, so that they can't disagree.
+//
+// It knows nothing of PromQL, of metric names or of statistics.
+package slo

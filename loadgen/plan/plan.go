@@ -1,0 +1,156 @@
+package plan
+
+import "time"
+
+// APIVersion is the only apiVersion this release reads.
+const APIVersion = "firstbreach/v1"
+
+// Environment says what may be done to the target.
+type Environment string
+
+// The environments. Production needs a flag as well, and has lower caps.
+const (
+	Isolated   Environment = "isolated"
+	Staging    Environment = "staging"
+	Production Environment = "production"
+)
+
+// The dialects a target may speak.
+const (
+	OpenAIChat        = "openai-chat"
+	OpenAICompletions = "openai-completions"
+	OllamaChat        = "ollama-chat"
+	OllamaGenerate    = "ollama-generate"
+)
+
+// Plan is one plan file.
+type Plan struct {
+	APIVersion  string
+	Environment Environment
+	Target      Target
+	Fixed       Fixed
+	Rounds      int
+	Baseline    Level
+	Ramp        Ramp
+	Recovery    Level
+	Step        Step
+	Cooldown    time.Duration
+	Timeouts    Timeouts
+	Stop        Stop
+	Restore     Restore
+
+	Path   string // where it was read from; "" when it was read from memory
+	Source []byte // the text as read, copied into the run directory
+}
+
+// Target is the endpoint under test.
+type Target struct {
+	URL         string
+	API         string // one of the dialects
+	Model       string
+	Metrics     string            // the engine's own /metrics; "" when it has none
+	HostMetrics string            // an exporter on the target's host; "" when there is none
+	APIKey      Secret            // sent as Authorization: Bearer
+	Headers     map[string]string // further request headers, no secrets
+}
+
+// Secret names where a secret is read from; the secret itself is never in a plan.
+type Secret struct {
+	Env  string
+	File string
+}
+
+// Fixed is what must not change between steps and rounds.
+type Fixed struct {
+	Prompts       Prompts
+	OutputTokens  int
+	ContextLength int // 0: the engine's own
+	Temperature   float64
+	Seed          int64
+}
+
+// Prompts says where the prompt bodies come from: exactly one of the two is set.
+type Prompts struct {
+	Synthetic *Synthetic
+	File      string // JSON Lines with a "prompt" string each
+}
+
+// Synthetic describes made-up prompts.
+type Synthetic struct {
+	InputTokens int
+}
+
+// Level is the load of the baseline and the recovery.
+type Level struct {
+	Concurrency int
+}
+
+// Ramp is the ladder.
+type Ramp struct {
+	Concurrency []int
+}
+
+// Step bounds one step. Either Requests or Duration is set.
+type Step struct {
+	Requests    int           // measured requests
+	MinDuration time.Duration // a step goes on measuring until then
+	MaxDuration time.Duration // and never longer than this
+	Duration    time.Duration // a fixed time instead of a number of requests
+}
+
+// Timeouts are the deadlines of one request; each counts on its own.
+type Timeouts struct {
+	Connect    time.Duration
+	FirstToken time.Duration
+	Idle       time.Duration
+	Total      time.Duration
+}
+
+// Stop ends a round's higher steps once ErrorRatio of the measured requests of a step failed,
+// looked at from the After-th on. ErrorRatio 0 turns it off.
+type Stop struct {
+	ErrorRatio float64
+	After      int
+}
+
+// Restore puts the target back; it is run on every exit. At most one of the two is set.
+type Restore struct {
+	Command []string
+	Request *Request
+	Timeout time.Duration
+}
+
+// Request is one HTTP request.
+type Request struct {
+	Method string
+	URL    string
+	Body   string
+}
+
+// Phase names a part of a round.
+type Phase string
+
+// The phases, in the order of a round.
+const (
+	PhaseBaseline Phase = "baseline"
+	PhaseRamp     Phase = "ramp"
+	PhaseRecovery Phase = "recovery"
+)
+
+// Stage is one step of one round, as it will be driven. Round and Step count from 1; a baseline and
+// a recovery are step 1 of their phase.
+type Stage struct {
+	Phase       Phase
+	Round       int
+	Step        int
+	Concurrency int
+}
+
+// Stages expands one round: baseline, the ladder, recovery.
+func (p *Plan) Stages(round int) []Stage {
+	stages := []Stage{{PhaseBaseline, round, 1, p.Baseline.Concurrency}}
+	for i, c := range p.Ramp.Concurrency {
+		stages = append(stages, Stage{PhaseRamp, round, i + 1, c})
+	}
+	return append(stages, Stage{PhaseRecovery, round, 1, p.Recovery.Concurrency})
+}

@@ -1,0 +1,110 @@
+package record
+
+import "time"
+
+// The files of a run directory.
+const (
+	PlanFile     = "plan.yaml"
+	SLOFile      = "slo.yaml"
+	LedgerFile   = "ledger.jsonl"
+	ManifestFile = "manifest.json"
+	StoreDir     = "prometheus"
+	ReportJSON   = "report.json"
+	ReportMD     = "report.md"
+	ReportHTML   = "report.html"
+	ReportJUnit  = "junit.xml"
+)
+
+// ManifestSchema is the schema number written to new manifests.
+const ManifestSchema = 1
+
+// State is how far a run got.
+type State string
+
+// The states of a run.
+const (
+	Running     State = "running"
+	Complete    State = "complete"
+	Interrupted State = "interrupted"
+)
+
+// Manifest describes one run: its conditions, its steps and their totals. It is written
+// atomically at every step edge, so that a killed run still has one.
+type Manifest struct {
+	Schema     int               `json:"schema"`
+	Run        string            `json:"run"`
+	State      State             `json:"state"`
+	Reason     string            `json:"reason,omitempty"` // why it was interrupted, or a round stopped early
+	StartedAt  time.Time         `json:"started_at"`
+	EndedAt    *time.Time        `json:"ended_at"`
+	Version    string            `json:"version"` // of firstbreach
+	PlanSHA256 string            `json:"plan_sha256"`
+	SLOSHA256  string            `json:"slo_sha256"`
+	Prompts    string            `json:"prompts_sha256"` // over the prompt bodies without their nonces
+	Conditions map[string]string `json:"conditions"`     // model, api, url (no credentials), engine, versions, host …
+	Rounds     int               `json:"rounds"`         // planned; appended rounds included
+	Ladder     []int             `json:"ladder"`         // concurrencies of the ramp
+	Steps      []ManifestStep    `json:"steps"`          // in the order in which they began
+	// FinalScrape says whether every live step's final values were seen to be scraped.
+	FinalScrape string `json:"final_scrape,omitempty"` // "confirmed", "not_confirmed: …"
+}
+
+// ManifestStep is one step of one round.
+type ManifestStep struct {
+	Phase       string            `json:"phase"` // baseline, ramp, recovery
+	Round       int               `json:"round"`
+	Step        int               `json:"step"`
+	Concurrency int               `json:"concurrency"`
+	StartedAt   time.Time         `json:"started_at"`
+	MeasureFrom *time.Time        `json:"measure_from"`             // first measured request sent
+	MeasureTo   *time.Time        `json:"measure_to"`               // no measured request was sent from here on
+	EndedAt     *time.Time        `json:"ended_at"`                 // last request of the step done
+	Unscraped   bool              `json:"unscraped"`                // dropped from the page before every scraper had its final values twice
+	Stopped     string            `json:"stopped,omitempty"`        // the stop condition or deadline that cut it, or "interrupted"
+	Limited     []string          `json:"client_limited,omitempty"` // reasons for which the client itself was the bottleneck
+	Totals      map[string]Totals `json:"totals"`                   // by window: warmup, measure, drain
+}
+
+// Totals are the counts of one window of a step. They equal the counters on the metrics page and
+// the lines of the ledger.
+type Totals struct {
+	Outcomes     map[string]int `json:"outcomes"` // every outcome, zeros included
+	Timeouts     map[string]int `json:"timeouts"` // every kind
+	Good         int            `json:"good"`
+	OutputTokens int            `json:"output_tokens"`
+	PromptTokens int            `json:"prompt_tokens"`
+}
+
+// Entry is one line of the ledger: one request. Durations are in seconds, times RFC 3339 with
+// nanoseconds; null where undefined. Fields are only ever added.
+type Entry struct {
+	ID                 int64      `json:"id"`
+	Phase              string     `json:"phase"`
+	Round              int        `json:"round"`
+	Step               int        `json:"step"`
+	Concurrency        int        `json:"concurrency"`
+	Slot               int        `json:"slot"`
+	Window             string     `json:"window"`
+	ScheduledAt        time.Time  `json:"scheduled_at"`
+	SentAt             *time.Time `json:"sent_at"`
+	TTFT               *float64   `json:"ttft_s"`
+	E2E                *float64   `json:"e2e_s"`
+	TPOT               *float64   `json:"tpot_s"`
+	Chunks             int        `json:"chunks"`
+	PromptTokens       *int       `json:"prompt_tokens"`
+	CachedPromptTokens *int       `json:"cached_prompt_tokens"`
+	OutputTokens       *int       `json:"output_tokens"`
+	TokenSource        string     `json:"token_source,omitempty"`
+	Outcome            string     `json:"outcome"`
+	TimeoutKind        string     `json:"timeout_kind,omitempty"`
+	HTTPStatus         int        `json:"http_status"`
+	Error              string     `json:"error,omitempty"`
+	Warnings           []string   `json:"warnings,omitempty"`
+	DialS              float64    `json:"dial_s"`
+	HeaderS            *float64   `json:"header_s"`
+	FirstEventS        *float64   `json:"first_event_s"`
+	FirstTextS         *float64   `json:"first_content_s"`
+	EndS               float64    `json:"end_s"` // the connection was done with, from sent_at
+	QueueWaitS         *float64   `json:"queue_wait_s"`
+	StampSource        string     `json:"stamp_source"`
+}
