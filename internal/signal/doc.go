@@ -3,5 +3,6 @@
 // names of the load generator's and the exporter's own metrics are constants here too: nobody else
 // spells a metric name.
 //
-// It builds no PromQL and judges nothing.
+// A probe reads an engine's page once and says which candidates are there. The package builds no
+// PromQL and judges nothing.
 package signal
