@@ -18,6 +18,9 @@ type Run struct {
 	ClockSkew      *float64 // Prometheus's time() less ours at the query, seconds
 	Warnings       []string // of the queries, verbatim, sorted
 	Conditions     map[string]string
+	// ConditionsChanged names, in words, each condition that differed between rounds: another
+	// engine version, a restart of the target. It voids the run.
+	ConditionsChanged []string
 
 	Latency  []StepLatency // pooled over all rounds of a phase and concurrency
 	Timeline []Series      // for the picture of the run

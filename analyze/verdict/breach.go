@@ -1,0 +1,169 @@
+package verdict
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// findFirstBreach finds the smallest step of the ladder that broke.
+func (r *Result) findFirstBreach(run Run) {
+	var below []int
+	for _, i := range r.ladder() {
+		if r.Steps[i].Verdict == Breach {
+			r.FirstBreach = breachAt(&r.Steps[i], run.Objectives)
+			break
+		}
+		below = append(below, i)
+	}
+	if b := r.FirstBreach; b != nil {
+		for _, i := range below {
+			s := r.Steps[i]
+			if s.Verdict == OK {
+				b.LastOK, b.Widened = &s.Concurrency, false
+				continue
+			}
+			b.Undecided, b.Widened = append(b.Undecided, s.Concurrency), true
+		}
+	}
+	r.noteBaseline()
+}
+
+// breachAt describes the breach of one step by the objective with the smallest corrected p.
+func breachAt(s *StepResult, objectives []Objective) *FirstBreach {
+	var first *ObjectiveResult
+	least := math.Inf(1)
+	for i := range s.Objectives {
+		if o := &s.Objectives[i]; o.Verdict == Breach && *o.PBreachAdj < least {
+			first, least = o, *o.PBreachAdj
+		}
+	}
+	b := &FirstBreach{Concurrency: s.Concurrency, Objective: first.Name, Bad: first.Bad(), Total: first.Total, Slow: first.Slow, Failed: first.Failed,
+		CI: first.CI, RoundsBreached: first.RoundsOver, Rounds: len(first.Rounds), Began: s.Began}
+	for i := range s.Objectives {
+		if o := &s.Objectives[i]; o.Verdict == Breach && o != first {
+			b.Also = append(b.Also, o.Name)
+		}
+	}
+	for _, o := range objectives {
+		if o.Name == first.Name {
+			b.Owner, b.Action, b.Runbook = o.Owner, o.Action, o.Runbook
+		}
+	}
+	return b
+}
+
+// noteBaseline says what a breach at the baseline means.
+func (r *Result) noteBaseline() {
+	for _, s := range r.Steps {
+		if s.Phase != PhaseBaseline || s.Verdict != Breach {
+			continue
+		}
+		note := fmt.Sprintf("The baseline itself broke at concurrency %d: the target misses the objective without load.", s.Concurrency)
+		if first := r.ladder(); len(first) > 0 && r.Steps[first[0]].Concurrency == s.Concurrency && r.Steps[first[0]].Verdict == Breach {
+			note = fmt.Sprintf("The baseline broke as well: concurrency %d is already too much, or the objective is out of reach for this target.", s.Concurrency)
+		}
+		r.Notes = append(r.Notes, note)
+	}
+}
+
+// setState gives the run its state. Without a breach a void or missing step of the ladder voids
+// the claim that nothing broke; only a ladder that held from end to end is none.
+func (r *Result) setState(run Run, void []string) {
+	switch {
+	case len(void) > 0:
+		r.State, r.Reason = Invalid, strings.Join(void, "; ")
+		return
+	case r.FirstBreach != nil:
+		r.State = Breach
+		return
+	}
+	ladder := r.ladder()
+	if len(ladder) == 0 {
+		r.State, r.Reason = NoData, "no step of a ladder was measured: check the run id, and that Prometheus scraped loadgen"
+		return
+	}
+	by := map[State][]int{}
+	for _, i := range ladder {
+		s := r.Steps[i]
+		state := s.Verdict
+		if _, cut := cutBelow(run, s.Concurrency); cut && state == NoData && len(s.Rounds) == 0 {
+			continue // what the stop rule kept from being measured decides nothing
+		}
+		by[state] = append(by[state], s.Concurrency)
+	}
+	switch {
+	case len(by[Invalid]) > 0:
+		r.State, r.Reason = Invalid, stepsAre(by[Invalid], "void")
+	case len(by[NoData]) > 0:
+		r.State, r.Reason = NoData, stepsAre(by[NoData], "without data")
+	case len(by[Inconclusive]) > 0:
+		r.State, r.Reason = Inconclusive, stepsAre(by[Inconclusive], "undecided")
+	case len(by[OK]) < len(ladder):
+		r.State, r.Reason = Inconclusive, "the stop rule ended the ladder, and no objective broke"
+	case r.baselineBroke():
+		r.State, r.Reason = Inconclusive, "the baseline broke, yet the whole ladder held: something else than load was at work"
+	default:
+		r.State = None
+	}
+}
+
+func (r *Result) baselineBroke() bool {
+	for _, s := range r.Steps {
+		if s.Phase == PhaseBaseline && s.Verdict == Breach {
+			return true
+		}
+	}
+	return false
+}
+
+func stepsAre(concurrencies []int, what string) string {
+	if len(concurrencies) == 1 {
+		return fmt.Sprintf("concurrency %s is %s", list(concurrencies), what)
+	}
+	return fmt.Sprintf("concurrencies %s are %s", list(concurrencies), what)
+}
+
+// judgeCapacity judges the capacity objectives from the finished ladder.
+func (r *Result) judgeCapacity(run Run) {
+	for _, o := range run.Objectives {
+		if o.Kind != "capacity" {
+			continue
+		}
+		c := CapacityResult{Name: o.Name, MinConcurrency: o.MinConcurrency, Owner: o.Owner, Action: o.Action, Runbook: o.Runbook}
+		c.Verdict, c.Reason = r.capacity(o.MinConcurrency)
+		r.Capacity = append(r.Capacity, c)
+	}
+}
+
+// capacity asks whether the ladder holds up to and including least. A step that held speaks for
+// the lower ones as well: more load can't mend a service.
+func (r *Result) capacity(least int) (State, string) {
+	if r.State == Invalid && r.FirstBreach == nil && r.highestOK() < least {
+		return Undecided, r.Reason
+	}
+	if b := r.FirstBreach; b != nil && r.State == Breach && b.Concurrency <= least {
+		return NotHeld, fmt.Sprintf("%s broke at concurrency %d", b.Objective, b.Concurrency)
+	}
+	if top := r.highestOK(); top >= least {
+		return Held, fmt.Sprintf("held at concurrency %d", top)
+	}
+	if b := r.FirstBreach; b != nil && b.Concurrency > least {
+		return Undecided, fmt.Sprintf("no step between %d and the breach at %d held", least, b.Concurrency)
+	}
+	return Undecided, fmt.Sprintf("no step at or above %d was decided", least)
+}
+
+// highestOK is the highest step that held with none broken below it; 0 when there is none.
+func (r *Result) highestOK() int {
+	top := 0
+	for _, i := range r.ladder() {
+		switch r.Steps[i].Verdict {
+		case OK:
+			top = r.Steps[i].Concurrency
+		case Breach:
+			return top
+		}
+	}
+	return top
+}

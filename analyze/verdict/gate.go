@@ -1,0 +1,235 @@
+package verdict
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// The limits of the gate.
+const (
+	scrapesPresent = 0.90 // of the scrapes that should hold a step
+	achievedShare  = 0.95 // of the concurrency asked for
+	littleMargin   = 0.03 // allowed error of Little's law, before the edges of the window
+	littleUseless  = 0.50 // a tolerance at which Little's law can't tell anything any more
+	unsentShare    = 0.05 // requests without a connection at which it can't, either
+)
+
+// The names of the checks of one step in one round, in the order in which they are made.
+const (
+	checkEdges       = "step_edges"
+	checkScraped     = "final_scrape"
+	checkManifest    = "manifest"
+	checkResets      = "counter_resets"
+	checkScrapes     = "scrapes_present"
+	checkRequests    = "measured_requests"
+	checkCounts      = "counts"
+	checkClient      = "client_limited"
+	checkLittle      = "littles_law"
+	checkConcurrency = "achieved_concurrency"
+)
+
+// gate looks at one step of one round and says whether its numbers may be used.
+func gate(run Run, s Step) []Check {
+	checks := []Check{
+		edges(s, run.State),
+		scraped(s),
+		manifest(run, s),
+		resets(s),
+		scrapes(s),
+		requests(s),
+		countsAddUp(s, run.Objectives),
+		client(s),
+	}
+	if s.window() > 0 && measuredOf(s).Requests > 0 {
+		checks = append(checks, little(s, run.ScrapeInterval), concurrency(s, run.ScrapeInterval))
+	}
+	return checks
+}
+
+// window is the length of the measure window in seconds; 0 when an edge is missing.
+func (s Step) window() float64 {
+	if s.MeasureFrom == nil || s.MeasureTo == nil {
+		return 0
+	}
+	return math.Max(0, *s.MeasureTo-*s.MeasureFrom)
+}
+
+// interrupted reports whether the step was cut by the person who ran it.
+func (s Step) interrupted() bool { return strings.HasPrefix(s.Stopped, "interrupted") }
+
+// stopCut reports whether a stop condition ended the step: its counts count.
+func (s Step) stopCut() bool { return s.Stopped != "" && !s.interrupted() }
+
+func passed(name, detail string) Check { return Check{name, Passed, detail} }
+
+func failed(name, format string, args ...any) Check {
+	return Check{name, Failed, fmt.Sprintf(format, args...)}
+}
+
+func edges(s Step, state string) Check {
+	var missing []string
+	for _, e := range []struct {
+		name string
+		at   *float64
+	}{{"start", s.Start}, {"begin of measuring", s.MeasureFrom}, {"end of measuring", s.MeasureTo}, {"end", s.End}} {
+		if e.at == nil {
+			missing = append(missing, e.name)
+		}
+	}
+	aborted := s.Outcomes["aborted"]
+	switch {
+	case len(missing) > 0 && state == "running":
+		return failed(checkEdges, "no %s: loadgen was killed during this step, or is still running; run it to the end", strings.Join(missing, ", no "))
+	case len(missing) > 0:
+		return failed(checkEdges, "no %s in Prometheus: the step was not finished, or its last values were never scraped; run it again", strings.Join(missing, ", no "))
+	case s.interrupted() && aborted > 0:
+		return failed(checkEdges, "interrupted with %s aborted: the slowest ones are missing from the counts; run it again", count(aborted, "request"))
+	case s.stopCut():
+		return passed(checkEdges, "cut by the stop rule ("+s.Stopped+"); its counts count")
+	}
+	return passed(checkEdges, "all four edges are there")
+}
+
+func scraped(s Step) Check {
+	if s.Unscraped {
+		return failed(checkScraped, "left the metrics page before every scraper had its final values: scrape loadgen more often, or raise --scrape.wait")
+	}
+	return passed(checkScraped, "the final values were scraped")
+}
+
+func manifest(run Run, s Step) Check {
+	switch {
+	case !run.Manifest:
+		return Check{checkManifest, NotChecked, "no manifest to compare with: give the run directory with --run"}
+	case len(s.ManifestDiffers) > 0:
+		return failed(checkManifest, "Prometheus and the manifest differ (%s): was another run with the same id scraped, or were scrapes lost?", strings.Join(s.ManifestDiffers, "; "))
+	}
+	return passed(checkManifest, "the totals in Prometheus are those of the manifest")
+}
+
+func resets(s Step) Check {
+	if s.Resets > 0 {
+		return failed(checkResets, "%s: loadgen restarted, or two of them share a label set; run it again", count(int64(s.Resets), "counter reset"))
+	}
+	return passed(checkResets, "no counter went back")
+}
+
+// scrapes allows for one scrape more than the share: a step that is not a whole number of scrape
+// intervals long holds one more or one fewer by chance.
+func scrapes(s Step) Check {
+	missing := s.ScrapesExpected - s.Scrapes
+	switch {
+	case s.ScrapesExpected <= 0:
+		return Check{checkScrapes, NotChecked, "the scrape interval is unknown"}
+	case missing > 1 && float64(s.Scrapes) < scrapesPresent*float64(s.ScrapesExpected):
+		return failed(checkScrapes, "%d of %d scrapes: Prometheus missed too many; look at its load and at the network between", s.Scrapes, s.ScrapesExpected)
+	case missing > 1:
+		return Check{checkScrapes, Warn, fmt.Sprintf("%d of %d scrapes", s.Scrapes, s.ScrapesExpected)}
+	}
+	return passed(checkScrapes, fmt.Sprintf("%d of %d scrapes", s.Scrapes, s.ScrapesExpected))
+}
+
+func requests(s Step) Check {
+	if n := measuredOf(s).Requests; n > 0 {
+		return passed(checkRequests, count(n, "measured request"))
+	}
+	return failed(checkRequests, "no measured request: the step ended during its warm-up, or nothing was scraped; give it more requests or time")
+}
+
+func countsAddUp(s Step, objectives []Objective) Check {
+	for _, o := range objectives {
+		c, ok := s.Counts[o.Name]
+		if ok && c.Missing == "" && (c.Slow < 0 || c.Failed < 0 || c.Total < 0 || c.Slow+c.Failed > c.Total) {
+			return failed(checkCounts, "%s: %d slow + %d failed of %d can't be: two sources answer for one series; narrow the selectors", o.Name, c.Slow, c.Failed, c.Total)
+		}
+	}
+	return passed(checkCounts, "good and bad add up to the total")
+}
+
+func client(s Step) Check {
+	if len(s.Limited) > 0 {
+		return failed(checkClient, "the client was the bottleneck (%s): use a bigger or a second load generator", strings.Join(s.Limited, ", "))
+	}
+	return passed(checkClient, "the client reported no limit of its own")
+}
+
+// little checks the operational law L = X·R of a closed loop (Denning and Buzen, ACM Computing
+// Surveys 10, 1978): the time all measured requests spent in the system, over the length of the
+// window, is the concurrency. Requests that straddle an edge of the window leave an error of at
+// most Rmax/T, with Rmax the longest request.
+func little(s Step, interval float64) Check {
+	window, n := s.window(), float64(s.Concurrency)
+	if n <= 0 {
+		return Check{checkLittle, NotChecked, "no concurrency to compare with"}
+	}
+	if c, short := tooShort(checkLittle, s, interval); short {
+		return c
+	}
+	if share := unsent(s); share > unsentShare {
+		return Check{checkLittle, NotChecked, fmt.Sprintf("%s of the requests never got a connection, and so occupied none", percent(share))}
+	}
+	l, tolerance := s.OccupancySeconds/window, littleMargin+longest(s)/window
+	found := fmt.Sprintf("%.3g of %d requests in the system (tolerance %s)", l, s.Concurrency, percent(tolerance))
+	switch {
+	case tolerance >= littleUseless && math.Abs(l/n-1) <= tolerance:
+		return Check{checkLittle, NotChecked, fmt.Sprintf("a window of %.3g s is too short for requests of up to %.3g s; lengthen the step", window, longest(s))}
+	case l/n-1 < -tolerance:
+		return failed(checkLittle, "%s: the load generator was starved or throttled; use a bigger machine for it", found)
+	case l/n-1 > tolerance:
+		return failed(checkLittle, "%s: requests are counted twice or beyond their window; look for a second load generator with the same run id", found)
+	}
+	return passed(checkLittle, found)
+}
+
+// concurrency compares the mean number of requests in flight with what was asked for.
+func concurrency(s Step, interval float64) Check {
+	window, n := s.window(), float64(s.Concurrency)
+	if n <= 0 {
+		return Check{checkConcurrency, NotChecked, "no concurrency to compare with"}
+	}
+	if c, short := tooShort(checkConcurrency, s, interval); short {
+		return c
+	}
+	achieved := s.InFlightSeconds / window
+	if achieved < achievedShare*n {
+		return failed(checkConcurrency, "%.3g of %d in flight on average, under %s: the load generator could not hold the load; use a bigger machine for it", achieved, s.Concurrency, percent(achievedShare))
+	}
+	return passed(checkConcurrency, fmt.Sprintf("%.3g of %d in flight on average", achieved, s.Concurrency))
+}
+
+// tooShort excuses a step that the stop rule cut before its window could tell anything.
+func tooShort(name string, s Step, interval float64) (Check, bool) {
+	least := math.Max(1, interval)
+	if !s.stopCut() || s.window() >= least {
+		return Check{}, false
+	}
+	return Check{name, NotChecked, fmt.Sprintf("the stop rule cut the step after %.3g s: too short to tell", s.window())}, true
+}
+
+// longest estimates the longest request of a step, in seconds: the P99 of ok requests where it is
+// known, the mean time of ok and of failed requests where that is more.
+func longest(s Step) float64 {
+	m := measuredOf(s)
+	var most float64
+	if s.E2E.P99 != nil {
+		most = *s.E2E.P99
+	}
+	if m.OK > 0 {
+		most = math.Max(most, s.SumE2E/float64(m.OK))
+	}
+	if bad := m.Requests - m.OK; bad > 0 {
+		most = math.Max(most, (s.OccupancySeconds-s.SumE2E)/float64(bad))
+	}
+	return most
+}
+
+// unsent is the share of requests that ended without a connection: they are in no occupancy.
+func unsent(s Step) float64 {
+	m := measuredOf(s)
+	if m.Requests == 0 {
+		return 0
+	}
+	n := s.Outcomes["transport"] + s.Outcomes["dropped"] + s.Timeouts["connect"]
+	return float64(n) / float64(m.Requests)
+}

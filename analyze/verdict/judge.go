@@ -1,0 +1,254 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// The phases of a run, in the order in which their steps are listed.
+const (
+	PhaseBaseline = "baseline"
+	PhaseRamp     = "ramp"
+	PhaseRecovery = "recovery"
+)
+
+// Judge judges a run: it gates every step of every round, pools the valid rounds of each step,
+// tests each objective, and looks for the smallest step of the ladder that broke one. It is pure:
+// the order of run.Steps makes no difference, and the same run gives the same result.
+func Judge(run Run) Result {
+	var r Result
+	missing := missingEdges(run)
+	void := runChecks(run, missing)
+	r.Checks = void
+	steps := slices.Clone(run.Steps)
+	slices.SortStableFunc(steps, func(a, b Step) int {
+		return cmp.Or(cmp.Compare(phaseRank(a.Phase), phaseRank(b.Phase)), cmp.Compare(a.Phase, b.Phase),
+			cmp.Compare(a.Concurrency, b.Concurrency), cmp.Compare(a.Round, b.Round), cmp.Compare(a.Step, b.Step))
+	})
+	for len(steps) > 0 {
+		n := 1
+		for n < len(steps) && steps[n].Phase == steps[0].Phase && steps[n].Concurrency == steps[0].Concurrency {
+			n++
+		}
+		r.Steps = append(r.Steps, judgeStep(run, steps[:n], failures(void), missing))
+		steps = steps[n:]
+	}
+	r.addUnreached(run)
+	r.Checks = append(r.Checks, stepChecks(r.Steps)...)
+	r.fitIsotonic(run.Objectives)
+	r.takeBackNonMonotone(run.Objectives)
+	r.findFirstBreach(run)
+	r.setState(run, failures(void))
+	r.judgeCapacity(run)
+	return r
+}
+
+func phaseRank(phase string) int {
+	return slices.Index([]string{PhaseBaseline, PhaseRamp, PhaseRecovery, phase}, phase)
+}
+
+// failures returns the details of the checks that void the whole run.
+func failures(checks []Check) []string {
+	var why []string
+	for _, c := range checks {
+		if c.Status == Failed && (c.Name == checkSkew || c.Name == checkConditions) {
+			why = append(why, c.Detail)
+		}
+	}
+	return why
+}
+
+// judgeStep judges one concurrency of one phase over its rounds. void are reasons for which no
+// round of the run counts.
+func judgeStep(run Run, rounds []Step, void []string, missing map[string]string) StepResult {
+	r := StepResult{Phase: rounds[0].Phase, Concurrency: rounds[0].Concurrency}
+	var valid []Step
+	for _, s := range rounds {
+		one := judgeRound(run, s)
+		if one.Valid = one.Valid && len(void) == 0; one.Valid {
+			valid = append(valid, s)
+		}
+		r.Rounds = append(r.Rounds, one)
+	}
+	r.ValidRounds = len(valid)
+	r.Began = began(valid, rounds)
+	r.Measured = pool(valid)
+	r.Readings = poolReadings(valid)
+	var cs []counts
+	for _, o := range run.Objectives {
+		switch {
+		case o.perRequest():
+			result, c := judgeObjective(o, missing[o.Name], valid)
+			r.Objectives, cs = append(r.Objectives, result), append(cs, c)
+		case o.Kind == "gauge" || o.Kind == "expression":
+			r.Gauges = append(r.Gauges, judgeGauge(o, valid))
+		}
+	}
+	settle(r.Objectives, cs)
+	r.conclude(void)
+	return r
+}
+
+// judgeRound gates one step of one round.
+func judgeRound(run Run, s Step) RoundResult {
+	r := RoundResult{Round: s.Round, Step: s.Step, Checks: gate(run, s), Stopped: s.Stopped, Measured: measuredOf(s),
+		Latency: RoundLatency{s.TTFT, s.E2E, s.TPOT}}
+	r.Valid = len(r.Void()) == 0
+	if w := s.window(); w > 0 {
+		l, f := s.OccupancySeconds/w, s.InFlightSeconds/w
+		r.Occupancy, r.InFlight = &l, &f
+	}
+	return r
+}
+
+// began is the earliest start among the valid rounds; among all of them when none is valid.
+func began(valid, all []Step) *float64 {
+	var first *float64
+	if len(valid) > 0 {
+		all = valid
+	}
+	for _, s := range all {
+		if s.Start != nil && (first == nil || *s.Start < *first) {
+			first = s.Start
+		}
+	}
+	return first
+}
+
+// conclude sets the step's verdict from its objectives: breach if one broke, ok only if all held.
+func (s *StepResult) conclude(void []string) {
+	s.Reasons = nil
+	if s.ValidRounds == 0 {
+		s.Verdict = Invalid
+		s.Reasons = slices.Clone(void)
+		for _, r := range s.Rounds {
+			for _, why := range r.Void() {
+				s.Reasons = append(s.Reasons, fmt.Sprintf("round %d: %s", r.Round, why))
+			}
+		}
+		for i := range s.Objectives {
+			s.Objectives[i].Verdict, s.Objectives[i].Reason = Invalid, "no valid round"
+		}
+		return
+	}
+	seen := map[State]bool{}
+	for _, o := range s.Objectives {
+		seen[o.Verdict] = true
+		if o.Reason != "" {
+			s.Reasons = append(s.Reasons, o.Name+": "+o.Reason)
+		}
+	}
+	switch {
+	case seen[Breach]:
+		s.Verdict = Breach
+	case seen[NoData] || len(s.Objectives) == 0:
+		s.Verdict = NoData
+	case seen[Inconclusive]:
+		s.Verdict = Inconclusive
+	default:
+		s.Verdict = OK
+	}
+	if len(s.Objectives) == 0 {
+		s.Reasons = []string{"the SLO file has no per-request user objective: add a latency, success or timeout objective"}
+	}
+}
+
+// ladder returns the indices of the ramp's steps, ascending by concurrency.
+func (r *Result) ladder() []int {
+	var is []int
+	for i, s := range r.Steps {
+		if s.Phase == PhaseRamp {
+			is = append(is, i)
+		}
+	}
+	return is
+}
+
+// addUnreached adds the planned steps of the ladder that no round came to.
+func (r *Result) addUnreached(run Run) {
+	for _, c := range run.Ladder {
+		if r.Step(PhaseRamp, c) != nil {
+			continue
+		}
+		s := StepResult{Phase: PhaseRamp, Concurrency: c, Verdict: NoData, Reasons: []string{unreached(run, c)}, Readings: map[string]Reading{}, Measured: pool(nil)}
+		for _, o := range run.Objectives {
+			if o.perRequest() {
+				s.Objectives = append(s.Objectives, ObjectiveResult{Name: o.Name, Verdict: NoData, Reason: "the step was not reached", Dispersion: 1})
+			}
+		}
+		at := slices.IndexFunc(r.Steps, func(x StepResult) bool {
+			return phaseRank(x.Phase) > phaseRank(PhaseRamp) || x.Phase == PhaseRamp && x.Concurrency > c
+		})
+		if at < 0 {
+			at = len(r.Steps)
+		}
+		r.Steps = slices.Insert(r.Steps, at, s)
+	}
+}
+
+// unreached says why no round came to a step.
+func unreached(run Run, concurrency int) string {
+	if c, ok := cutBelow(run, concurrency); ok {
+		return fmt.Sprintf("not reached: the stop rule ended the rounds at concurrency %d", c)
+	}
+	switch run.State {
+	case "running":
+		return "not reached: loadgen was killed, or is still running"
+	case "interrupted":
+		return "not reached: the run was interrupted"
+	}
+	return "not measured: no series of this step is in Prometheus"
+}
+
+// cutBelow returns the lowest concurrency under the given one at which a stop rule ended a round.
+func cutBelow(run Run, concurrency int) (int, bool) {
+	lowest, found := 0, false
+	for _, s := range run.Steps {
+		if s.Phase == PhaseRamp && s.stopCut() && s.Concurrency < concurrency && (!found || s.Concurrency < lowest) {
+			lowest, found = s.Concurrency, true
+		}
+	}
+	return lowest, found
+}
+
+// fitIsotonic fits each objective's share over the ladder.
+func (r *Result) fitIsotonic(objectives []Objective) {
+	for _, o := range objectives {
+		var at []*ObjectiveResult
+		var ys, ws []float64
+		for _, i := range r.ladder() {
+			if x := r.Steps[i].Objective(o.Name); x != nil && x.Share != nil {
+				at, ys, ws = append(at, x), append(ys, *x.Share), append(ws, x.EffectiveN)
+			}
+		}
+		for i, y := range isotonic(ys, ws) {
+			at[i].Isotonic = &y
+		}
+	}
+}
+
+// takeBackNonMonotone takes back a breach below a step that held: more load can't mend a service,
+// so something else happened, and which of the two is right is not known.
+func (r *Result) takeBackNonMonotone(objectives []Objective) {
+	held := 0
+	for _, i := range r.ladder() {
+		if r.Steps[i].Verdict == OK {
+			held = r.Steps[i].Concurrency
+		}
+	}
+	for _, i := range r.ladder() {
+		s := &r.Steps[i]
+		if s.Verdict != Breach || s.Concurrency >= held {
+			continue
+		}
+		why := fmt.Sprintf("broke here, yet held at concurrency %d: look for an event (restart, cache, throttling, neighbour) and run both steps again", held)
+		for j := range s.Objectives {
+			if o := &s.Objectives[j]; o.Verdict == Breach {
+				o.Verdict, o.NonMonotone, o.Needed, o.Reason = Inconclusive, true, nil, why
+			}
+		}
+		s.conclude(nil)
+		r.Notes = append(r.Notes, fmt.Sprintf("Concurrency %d broke and %d held: the breach at %d is not claimed.", s.Concurrency, held, s.Concurrency))
+	}
+}
