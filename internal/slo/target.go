@@ -32,7 +32,7 @@ func ParseTarget(text string) (Target, error) {
 	if fraction != "" {
 		t.percent += "." + fraction
 	}
-	switch r := t.rat(); {
+	switch r := t.Rat(); {
 	case r.Sign() == 0:
 		return Target{}, errors.New("0% is met by requests that all fail")
 	case r.Cmp(big.NewRat(1, 1)) == 0:
@@ -45,6 +45,9 @@ func ParseTarget(text string) (Target, error) {
 
 // IsZero reports whether there is no target.
 func (t Target) IsZero() bool { return t.percent == "" }
+
+// Equal reports whether two targets are the same share.
+func (t Target) Equal(u Target) bool { return t == u }
 
 // Text is the target as a percentage: "95%". "" when there is none.
 func (t Target) Text() string {
@@ -66,7 +69,7 @@ func (t Target) BadRatio() string {
 	if t.IsZero() {
 		return ""
 	}
-	bad := new(big.Rat).Sub(big.NewRat(1, 1), t.rat())
+	bad := new(big.Rat).Sub(big.NewRat(1, 1), t.Rat())
 	digits := 0
 	if _, fraction, ok := strings.Cut(t.Ratio(), "."); ok {
 		digits = len(fraction)
@@ -77,12 +80,9 @@ func (t Target) BadRatio() string {
 // Float is the target's ratio as the nearest float64, for pictures and for statistics that are
 // approximate anyway. To judge counts use Met.
 func (t Target) Float() float64 {
-	f, _ := t.rat().Float64()
+	f, _ := t.Rat().Float64()
 	return f
 }
-
-// Rat is the target as an exact ratio; 0 when there is none.
-func (t Target) Rat() *big.Rat { return t.rat() }
 
 // Met reports whether good of total requests are at least the target, exactly. Of no requests nothing
 // is known, so it is false then; it is also false without a target.
@@ -90,7 +90,7 @@ func (t Target) Met(good, total int64) bool {
 	if t.IsZero() || total <= 0 {
 		return false
 	}
-	return big.NewRat(good, total).Cmp(t.rat()) >= 0
+	return big.NewRat(good, total).Cmp(t.Rat()) >= 0
 }
 
 // MaxBad is the greatest number of bad requests among total with which the target is met: the whole
@@ -99,12 +99,13 @@ func (t Target) MaxBad(total int64) int64 {
 	if t.IsZero() || total <= 0 {
 		return 0
 	}
-	allowed := new(big.Rat).Sub(big.NewRat(1, 1), t.rat())
+	allowed := new(big.Rat).Sub(big.NewRat(1, 1), t.Rat())
 	allowed.Mul(allowed, new(big.Rat).SetInt64(total))
 	return new(big.Int).Quo(allowed.Num(), allowed.Denom()).Int64()
 }
 
-func (t Target) rat() *big.Rat {
+// Rat is the target as an exact ratio; 0 when there is none.
+func (t Target) Rat() *big.Rat {
 	r := new(big.Rat)
 	if !t.IsZero() {
 		r.SetString(t.Ratio()) // shiftTwo yields nothing else than a decimal

@@ -96,7 +96,7 @@ func (d *Document) Err() error {
 	if len(d.problems) == 0 {
 		return nil
 	}
-	return newError(d.problems)
+	return newError(d.file, d.problems)
 }
 
 // Add puts a problem found elsewhere, such as in a file that this one names, beside the document's own.

@@ -1,6 +1,7 @@
 package strictyaml
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,9 +59,18 @@ func Errorf(file, fix, format string, args ...any) *Error {
 	return &Error{[]Problem{{File: file, Message: fmt.Sprintf(format, args...), Fix: fix}}}
 }
 
-// newError sorts the problems by line; problems of one line stay in the order in which they were found.
-func newError(problems []Problem) *Error {
+// newError sorts the problems by line, the file's own before those of files that it names. Problems of
+// one line stay in the order in which they were found.
+func newError(file string, problems []Problem) *Error {
 	sorted := slices.Clone(problems)
-	slices.SortStableFunc(sorted, func(a, b Problem) int { return a.Line - b.Line })
+	slices.SortStableFunc(sorted, func(a, b Problem) int {
+		if own := (a.File == file); own != (b.File == file) {
+			if own {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
 	return &Error{sorted}
 }
