@@ -12,7 +12,12 @@ const (
 	achievedShare  = 0.95 // of the concurrency asked for
 	littleMargin   = 0.03 // allowed error of Little's law, before the edges of the window
 	littleUseless  = 0.50 // a tolerance at which Little's law can't tell anything any more
-	unsentShare    = 0.05 // requests without a connection at which it can't, either
+
+	// A request that fails at once keeps its slot for less time than the client needs to send the
+	// next one, so slots look idle that are not. Both kinds of idle time are told apart by these.
+	failingShare = 0.05  // of requests that failed
+	atOnce       = 0.1   // seconds a failed request took on average
+	turnaround   = 0.005 // seconds between two requests of a slot that are the client's ordinary work
 )
 
 // The names of the checks of one step in one round, in the order in which they are made.
@@ -166,14 +171,13 @@ func little(s Step, interval float64) Check {
 	if c, short := tooShort(checkLittle, s, interval); short {
 		return c
 	}
-	if share := unsent(s); share > unsentShare {
-		return Check{checkLittle, NotChecked, fmt.Sprintf("%s of the requests never got a connection, and so occupied none", percent(share))}
-	}
 	l, tolerance := s.OccupancySeconds/window, littleMargin+longest(s)/window
 	found := fmt.Sprintf("%.3g of %d requests in the system (tolerance %s)", l, s.Concurrency, percent(tolerance))
 	switch {
 	case tolerance >= littleUseless && math.Abs(l/n-1) <= tolerance:
 		return Check{checkLittle, NotChecked, fmt.Sprintf("a window of %.3g s is too short for requests of up to %.3g s; lengthen the step", window, longest(s))}
+	case l/n-1 < -tolerance && failsAtOnce(s, s.OccupancySeconds):
+		return Check{checkLittle, Warn, found + ": requests failed at once, faster than the client sends"}
 	case l/n-1 < -tolerance:
 		return failed(checkLittle, "%s: the load generator was starved or throttled; use a bigger machine for it", found)
 	case l/n-1 > tolerance:
@@ -192,6 +196,9 @@ func concurrency(s Step, interval float64) Check {
 		return c
 	}
 	achieved := s.InFlightSeconds / window
+	if achieved < achievedShare*n && failsAtOnce(s, s.InFlightSeconds) {
+		return Check{checkConcurrency, Warn, fmt.Sprintf("%.3g of %d in flight on average: requests failed at once, faster than the client sends", achieved, s.Concurrency)}
+	}
 	if achieved < achievedShare*n {
 		return failed(checkConcurrency, "%.3g of %d in flight on average, under %s: the load generator could not hold the load; use a bigger machine for it", achieved, s.Concurrency, percent(achievedShare))
 	}
@@ -224,12 +231,14 @@ func longest(s Step) float64 {
 	return most
 }
 
-// unsent is the share of requests that ended without a connection: they are in no occupancy.
-func unsent(s Step) float64 {
+// failsAtOnce reports whether requests that failed at once explain why the slots were busy for only
+// so many slot-seconds of the window.
+func failsAtOnce(s Step, busy float64) bool {
 	m := measuredOf(s)
-	if m.Requests == 0 {
-		return 0
+	bad := float64(m.Requests - m.OK)
+	if bad < failingShare*float64(m.Requests) || (s.OccupancySeconds-s.SumE2E)/bad > atOnce {
+		return false
 	}
-	n := s.Outcomes["transport"] + s.Outcomes["dropped"] + s.Timeouts["connect"]
-	return float64(n) / float64(m.Requests)
+	idle := float64(s.Concurrency)*s.window() - busy
+	return idle/float64(m.Requests) <= turnaround
 }

@@ -27,6 +27,11 @@ func TestGate(t *testing.T) {
 		{"client limited", func(s *Step) { s.Limited = []string{"cpu", "late"} }, checkClient, "cpu, late"},
 		{"throttled generator, X·R = 0.6 N", func(s *Step) { s.OccupancySeconds *= 0.6; s.SumE2E *= 0.6 }, checkLittle, "starved"},
 		{"requests counted twice", func(s *Step) { s.OccupancySeconds *= 2 }, checkLittle, "twice"},
+		{"throttled, and every tenth request failed", func(s *Step) {
+			s.Outcomes = map[string]int64{"ok": 90, "server_error": 10}
+			s.OccupancySeconds *= 0.6
+			s.InFlightSeconds, s.SumE2E = s.OccupancySeconds, s.OccupancySeconds-0.1
+		}, checkConcurrency, "could not hold the load"},
 		{"slots idle", func(s *Step) { s.InFlightSeconds *= 0.94 }, checkConcurrency, "could not hold the load"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -70,10 +75,15 @@ func TestGateLetsThrough(t *testing.T) {
 		{"drained after Ctrl-C", func(s *Step) { s.Stopped = "interrupted" }, checkEdges, Passed},
 		{"long requests at the edges", func(s *Step) { s.OccupancySeconds *= 0.85; s.E2E.P99 = ptr(3.) }, checkLittle, Passed},
 		{"window shorter than its requests", func(s *Step) { s.OccupancySeconds *= 0.8; s.E2E.P99 = ptr(30.) }, checkLittle, NotChecked},
-		{"target gone: no connection, no occupancy", func(s *Step) {
-			s.Outcomes = map[string]int64{"ok": 10, "transport": 90}
-			s.OccupancySeconds, s.SumE2E = 1, 1
-		}, checkLittle, NotChecked},
+		{"refused at once, faster than the client sends", func(s *Step) {
+			s.Outcomes = map[string]int64{"ok": 100, "rejected": 20000}
+			s.SumE2E = 40
+			s.OccupancySeconds, s.InFlightSeconds = 60, 60
+		}, checkLittle, Warn},
+		{"target gone", func(s *Step) {
+			s.Outcomes = map[string]int64{"ok": 10, "transport": 100000}
+			s.OccupancySeconds, s.SumE2E, s.InFlightSeconds = 40, 20, 40
+		}, checkConcurrency, Warn},
 		{"timeouts hold their slot longest", func(s *Step) {
 			s.Outcomes = map[string]int64{"ok": 98, "timeout": 2}
 			s.OccupancySeconds *= 0.75
