@@ -1,0 +1,70 @@
+package drive
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"firstbreach/loadgen/plan"
+	"firstbreach/loadgen/record"
+	"firstbreach/loadgen/wire"
+)
+
+// Shape is a load shape: it decides when the requests of a step are sent.
+type Shape interface {
+	// Drive runs one step to its end. When ctx ends it sends nothing more, lets what is in flight
+	// end within the step's Grace and aborts the rest. The error is the Recorder's, or says what
+	// the step lacks; how the endpoint behaved is never one.
+	Drive(ctx context.Context, step Step) (Summary, error)
+}
+
+// Sender sends one request and returns when its connection is done with.
+type Sender interface {
+	Do(ctx context.Context, body []byte) wire.Result
+}
+
+// Recorder is told what happens in a step. Enter, Sent and Returned come in order of time, and
+// Record from one goroutine, once for each request.
+type Recorder interface {
+	Enter(w record.Window, now time.Time) // the step's clock enters a window
+	Sent(now time.Time)
+	Returned(now time.Time)
+	Record(q record.Request) error // an error ends the step
+}
+
+// Step is what is sent, and until when.
+type Step struct {
+	Bounds   plan.Step
+	Stop     plan.Stop
+	Warmup   int                // requests that have to finish before measuring begins
+	Body     func(n int) []byte // the body of the step's n-th request, counted from 0; called concurrently
+	Sender   Sender
+	Recorder Recorder
+	Grace    time.Duration   // how long requests in flight may go on after an interruption
+	Abort    <-chan struct{} // closed: end at once; nil: never
+}
+
+// validate refuses a step that would never measure or never end.
+func (s Step) validate() error {
+	if s.Bounds.Requests <= 0 && s.Bounds.Duration <= 0 {
+		return errors.New("a step needs a number of measured requests or a duration")
+	}
+	return nil
+}
+
+// Summary says how a step went.
+type Summary struct {
+	Started     time.Time
+	MeasureFrom time.Time // zero when measuring never began
+	MeasureTo   time.Time
+	Ended       time.Time
+	// Stopped says what cut the step short; "" when it ran its course.
+	Stopped string
+	// StopRule is true when it was the plan's stop rule.
+	StopRule bool
+	// Service is the mean time that a measured ok request held its slot; 0 without one.
+	Service time.Duration
+}
+
+// Interrupted is the Stopped text of a step that was interrupted from outside.
+const Interrupted = "interrupted"

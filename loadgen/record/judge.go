@@ -1,0 +1,90 @@
+package record
+
+import (
+	"time"
+
+	"firstbreach/internal/slo"
+	"firstbreach/loadgen/wire"
+)
+
+// judge decides of one request whether it met every per-request user objective at once, and for
+// which latency objectives an ok request has no value.
+type judge struct {
+	objectives []slo.Objective // the per-request user objectives, in the order of the file
+}
+
+func newJudge(objectives []slo.Objective) judge {
+	var j judge
+	for _, o := range objectives {
+		if o.Layer == slo.User && o.Kind.PerRequest() {
+			j.objectives = append(j.objectives, o)
+		}
+	}
+	return j
+}
+
+// latencyNames are the names of the latency objectives, in the order of the file.
+func (j judge) latencyNames() []string {
+	var names []string
+	for _, o := range j.objectives {
+		if o.Kind == slo.Latency {
+			names = append(names, o.Name)
+		}
+	}
+	return names
+}
+
+// good reports whether the request counts as goodput: an ok answer that is within the threshold
+// of every latency objective for which it has a value.
+func (j judge) good(r wire.Result) bool {
+	if r.Outcome != wire.OK {
+		return false
+	}
+	for _, o := range j.objectives {
+		if o.Kind != slo.Latency {
+			continue
+		}
+		if v := valueOf(o.Signal, r); v != nil && *v > o.Threshold {
+			return false
+		}
+	}
+	return true
+}
+
+// undefined names the latency objectives for which an ok request has no value.
+func (j judge) undefined(r wire.Result) []string {
+	if r.Outcome != wire.OK {
+		return nil
+	}
+	var names []string
+	for _, o := range j.objectives {
+		if o.Kind == slo.Latency && valueOf(o.Signal, r) == nil {
+			names = append(names, o.Name)
+		}
+	}
+	return names
+}
+
+// valueOf is the request's value of a latency signal; for the inter-chunk latency, of which a
+// request has many, the greatest.
+func valueOf(signal string, r wire.Result) *time.Duration {
+	switch signal {
+	case slo.SignalTTFT:
+		return r.TTFT
+	case slo.SignalDuration:
+		return r.E2E
+	case slo.SignalTPOT:
+		return r.TPOT
+	case slo.SignalICL:
+		if len(r.Gaps) == 0 {
+			return nil
+		}
+		longest := r.Gaps[0]
+		for _, g := range r.Gaps[1:] {
+			longest = max(longest, g)
+		}
+		return &longest
+	default:
+		return nil
+	}
+}

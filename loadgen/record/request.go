@@ -1,0 +1,98 @@
+package record
+
+import (
+	"time"
+
+	"firstbreach/loadgen/wire"
+)
+
+// Window is the part of a step in which a request started.
+type Window string
+
+// The windows of a step, in the order in which they come.
+const (
+	Warmup  Window = "warmup"  // until as many requests as the step has slots have finished
+	Measure Window = "measure" // the requests that count
+	Drain   Window = "drain"   // keeps the load up until the last measured request has ended
+)
+
+// Windows lists every window.
+func Windows() []Window { return []Window{Warmup, Measure, Drain} }
+
+// index is the window's place in Windows.
+func (w Window) index() int {
+	switch w {
+	case Measure:
+		return 1
+	case Drain:
+		return 2
+	default:
+		return 0
+	}
+}
+
+// StepID names one step of one round.
+type StepID struct {
+	Phase       string
+	Round       int
+	Step        int
+	Concurrency int
+}
+
+// Request is one finished request of a step.
+type Request struct {
+	Slot      int
+	Window    Window
+	Scheduled time.Time // when it was due: in a closed loop when its slot became free
+	Started   time.Time // when it was handed to the client
+	Returned  time.Time // when the client was done with it
+	Result    wire.Result
+}
+
+// Occupancy is how long the request held its slot's connection: dialling, then from the first byte
+// sent until the connection was done with. A request that was never sent is taken from the moment
+// the client got it until it gave it back.
+func (q Request) Occupancy() time.Duration {
+	if q.Result.SentAt.IsZero() {
+		return q.Returned.Sub(q.Started)
+	}
+	return q.Result.Dial + q.Result.End
+}
+
+// DispatchDelay is how late the client itself was: from when the request was due until it began to
+// be sent, without dialling. It is false for a request that was never sent.
+func (q Request) DispatchDelay() (time.Duration, bool) {
+	if q.Result.SentAt.IsZero() {
+		return 0, false
+	}
+	return max(0, q.Result.SentAt.Sub(q.Scheduled)-q.Result.Dial), true
+}
+
+// Entry is the request's ledger line.
+func (q Request) Entry(id int64, step StepID) Entry {
+	r := q.Result
+	e := Entry{
+		ID: id, Phase: step.Phase, Round: step.Round, Step: step.Step, Concurrency: step.Concurrency,
+		Slot: q.Slot, Window: string(q.Window), ScheduledAt: q.Scheduled.UTC().Round(0),
+		TTFT: seconds(r.TTFT), E2E: seconds(r.E2E), TPOT: seconds(r.TPOT), Chunks: r.Chunks,
+		PromptTokens: r.PromptTokens, CachedPromptTokens: r.CachedPromptTokens,
+		OutputTokens: r.OutputTokens, TokenSource: string(r.TokenSource),
+		Outcome: string(r.Outcome), TimeoutKind: string(r.TimeoutKind), HTTPStatus: r.HTTPStatus,
+		Error: r.Error, Warnings: r.Warnings, DialS: r.Dial.Seconds(),
+		HeaderS: seconds(r.Header), FirstEventS: seconds(r.FirstEvent), FirstTextS: seconds(r.FirstText),
+		EndS: r.End.Seconds(), QueueWaitS: seconds(r.QueueWait), StampSource: r.StampSource,
+	}
+	if !r.SentAt.IsZero() {
+		sent := r.SentAt.UTC().Round(0)
+		e.SentAt = &sent
+	}
+	return e
+}
+
+func seconds(d *time.Duration) *float64 {
+	if d == nil {
+		return nil
+	}
+	s := d.Seconds()
+	return &s
+}
