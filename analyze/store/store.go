@@ -43,7 +43,7 @@ const (
 	// startTimeout bounds the wait for the scrape loops to be set up.
 	startTimeout = 10 * time.Second
 	// drainTimeout bounds how long Close lets running requests go on.
-	drainTimeout = 5 * time.Second
+	drainTimeout = 3 * time.Second
 )
 
 // Store is a running Prometheus. Its methods may be called from several goroutines.

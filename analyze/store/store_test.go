@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -21,6 +22,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/common/promslog"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
 	"go.uber.org/goleak"
 
 	"firstbreach/analyze/store"
@@ -237,29 +241,107 @@ func TestReopen(t *testing.T) {
 // A copy of the directory of a live store is what a killed one leaves behind.
 func TestReopenAfterKill(t *testing.T) {
 	p := newPage(t)
-	s := open(t, store.Options{Targets: []store.Target{{Job: "loadgen", URL: p.URL}}, Dir: filepath.Join(t.TempDir(), "live")})
+	live := filepath.Join(t.TempDir(), "live")
+	s := open(t, store.Options{Targets: []store.Target{{Job: "loadgen", URL: p.URL}}, Dir: live})
 	p.Counter.Add(3)
 	p.Latency.Observe(0.6)
 	waitScraped(t, s, "loadgen")
-	m := query(t, s, `things_total[1h]`).(model.Matrix)
-	seen := m[0].Values
+	waitScraped(t, s, "loadgen")
+	seen := query(t, s, `things_total[1h]`).(model.Matrix)[0].Values
 
-	dead := filepath.Join(t.TempDir(), "dead")
-	if err := os.CopyFS(dead, os.DirFS(dirOf(t, s))); err != nil {
+	t.Run("whole log", func(t *testing.T) {
+		r := open(t, store.Options{Dir: copyDir(t, live), ReadOnly: true})
+		wantSamples(t, r, seen)
+		if v := query(t, r, `last_over_time(x[1h])`).(model.Vector); len(v) != 1 || v[0].Histogram == nil || v[0].Histogram.Count != 1 {
+			t.Errorf("native histogram: %v", v)
+		}
+	})
+	// The write that the kill cut short costs the scrape it was part of, nothing before it.
+	t.Run("last write cut short", func(t *testing.T) {
+		dead := copyDir(t, live)
+		log := filepath.Join(dead, "wal", "00000000")
+		info, err := os.Stat(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(log, info.Size()-10); err != nil {
+			t.Fatal(err)
+		}
+		r := open(t, store.Options{Dir: dead, ReadOnly: true})
+		wantSamples(t, r, seen[:len(seen)-1])
+	})
+	t.Run("written on", func(t *testing.T) {
+		r := open(t, store.Options{Dir: copyDir(t, live), Targets: []store.Target{{Job: "loadgen", URL: p.URL}}})
+		waitScraped(t, r, "loadgen")
+		wantSamples(t, r, seen)
+	})
+}
+
+func copyDir(t *testing.T, from string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "dead")
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		t.Fatal(err)
 	}
-	r := open(t, store.Options{Dir: dead, ReadOnly: true})
-	got := query(t, r, `things_total[1h]`).(model.Matrix)
-	if len(got) != 1 || len(got[0].Values) < len(seen) {
-		t.Fatalf("after the kill: %v, want the %d samples that were queryable before", got, len(seen))
+	return to
+}
+
+// wantSamples checks that the raw samples of the counter begin with want.
+func wantSamples(t *testing.T, s *store.Store, want []model.SamplePair) {
+	t.Helper()
+	got := query(t, s, `things_total[1h]`).(model.Matrix)
+	if len(got) != 1 || len(got[0].Values) < len(want) {
+		t.Fatalf("got %v, want the %d samples that were queryable before", got, len(want))
 	}
-	for i, v := range seen {
+	for i, v := range want {
 		if got[0].Values[i] != v {
 			t.Errorf("sample %d: %v, want %v", i, got[0].Values[i], v)
 		}
 	}
-	if v := query(t, r, `last_over_time(x[1h])`).(model.Vector); len(v) != 1 || v[0].Histogram == nil || v[0].Histogram.Count != 1 {
-		t.Errorf("native histogram after the kill: %v", v)
+}
+
+// A run is kept however old it is, unless a retention is asked for.
+func TestRetention(t *testing.T) {
+	now := time.Now().UnixMilli()
+	old := now - (30 * 24 * time.Hour).Milliseconds()
+	fill := func(t *testing.T) string {
+		dir := t.TempDir()
+		for _, at := range []int64{old, now} {
+			series := []storage.Series{storage.MockSeries(nil, []int64{at}, []float64{1}, []string{model.MetricNameLabel, "kept"})}
+			if _, err := tsdb.CreateBlock(series, dir, 0, promslog.NewNopLogger()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	for name, tt := range map[string]struct {
+		opts store.Options
+		want float64
+	}{
+		"none":      {store.Options{}, 2},
+		"read-only": {store.Options{ReadOnly: true}, 2},
+		"a day":     {store.Options{Retention: 24 * time.Hour}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.opts.Dir = fill(t)
+			s := open(t, tt.opts)
+			if got := scalar(t, s, `count_over_time(kept[60d])`); got != tt.want {
+				t.Errorf("samples kept: %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// Whoever shows warnings only sees nothing as long as nothing is wrong.
+func TestQuietWhenWell(t *testing.T) {
+	var log strings.Builder
+	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	p := newPage(t)
+	s := open(t, store.Options{Logger: logger, Targets: []store.Target{{Job: "loadgen", URL: p.URL}}})
+	waitScraped(t, s, "loadgen")
+	closeStore(t, s)
+	if log.Len() > 0 {
+		t.Errorf("warnings of a healthy store:\n%s", log.String())
 	}
 }
 
