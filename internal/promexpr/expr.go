@@ -30,6 +30,11 @@ func HistogramSum(e Expr) Expr { return call("histogram_sum", e) }
 // SumBy adds up, keeping the labels.
 func SumBy(e Expr, labels ...string) Expr { return aggregate(parser.SUM, e, labels) }
 
+// SumWithout adds up, dropping the labels.
+func SumWithout(e Expr, labels ...string) Expr {
+	return &parser.AggregateExpr{Op: parser.SUM, Expr: e, Grouping: labels, Without: true}
+}
+
 // MaxBy keeps the largest for each set of the labels.
 func MaxBy(e Expr, labels ...string) Expr { return aggregate(parser.MAX, e, labels) }
 

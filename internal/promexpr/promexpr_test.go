@@ -29,6 +29,7 @@ func TestPrintsAndParsesBack(t *testing.T) {
 		{last(), `last_over_time(requests_total{run="a\"b\\c"}[1h30m])`},
 		{px.MaxBy(last(), "phase", "round"), `max by (phase, round) (last_over_time(requests_total{run="a\"b\\c"}[1h30m]))`},
 		{px.MaxBy(px.Select("up")), `max(up)`},
+		{px.SumWithout(px.Select("x"), "cpu"), `sum without (cpu) (x)`},
 		{px.Resets(px.Range(px.Select("x_total"), time.Minute)), `resets(x_total[1m])`},
 		{px.Rate(px.Range(px.Select("x_total"), time.Minute)), `rate(x_total[1m])`},
 		{px.HistogramQuantile(0.95, px.SumBy(px.Select("x_bucket"), "le")), `histogram_quantile(0.95, sum by (le) (x_bucket))`},

@@ -1,0 +1,215 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"firstbreach/analyze/verdict"
+	"firstbreach/internal/promexpr"
+	"firstbreach/internal/signal"
+)
+
+// settle is how long after a step's end its final values may still be scraped: loadgen keeps them
+// on the page until every scraper has carried them twice.
+const settle = 10 * time.Minute
+
+// margin is added on both sides of a run to what is read of engine and machine.
+const margin = time.Minute
+
+// Load reads one run. The log lists every query that was sent, also beside an error.
+//
+// It fails when Prometheus can't be reached or refuses, when a run without a manifest isn't there,
+// or when two load generators wrote under one run ID. With a manifest a run of which Prometheus has
+// nothing is no error: every step is there, without a count.
+//
+// The number of queries depends on the SLO file and on what is scraped, not on the number of steps.
+func Load(ctx context.Context, o Options) (*verdict.Run, *Log, error) {
+	log := &Log{}
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, log, err
+	}
+	api, address, err := connect(o)
+	if err != nil {
+		return nil, log, err
+	}
+	l := &loader{Options: o, api: api, address: address, log: log, steps: map[stepKey]*step{}}
+	l.run = l.describe()
+	for _, part := range []func(context.Context) error{l.readClock, l.readEdges, l.readSteps, l.readSignals} {
+		if err := part(ctx); err != nil {
+			return nil, log, err
+		}
+		if len(l.steps) == 0 {
+			break // only possible with a manifest that has no step yet
+		}
+	}
+	l.finish()
+	return l.run, log, nil
+}
+
+// loader is the state of one Load.
+type loader struct {
+	Options
+	api     v1.API
+	address string
+	log     *Log
+	run     *verdict.Run
+
+	now   time.Time     // Prometheus's clock, rounded up to a second
+	begin time.Time     // of the run
+	end   time.Time     // of the run; now when a step hasn't ended
+	until time.Time     // evaluation time of the queries for totals
+	span  time.Duration // their range: since before the run
+
+	steps map[stepKey]*step
+
+	inFlight []line          // requests in flight, of each step and shard
+	forms    map[string]form // of the histograms
+}
+
+// describe fills what the SLO file and the manifest say.
+func (l *loader) describe() *verdict.Run {
+	run := &verdict.Run{ID: l.RunID, Service: l.SLO.Service, Objectives: objectives(l.SLO)}
+	if m := l.Manifest; m != nil {
+		run.Manifest, run.State, run.Reason = true, string(m.State), m.Reason
+		run.Ladder, run.Rounds, run.Conditions = slices.Clone(m.Ladder), m.Rounds, m.Conditions
+	}
+	return run
+}
+
+// readClock compares Prometheus's clock with ours.
+func (l *loader) readClock(ctx context.Context) error {
+	before := l.Now()
+	as, err := l.ask(ctx, question{name: "clock of Prometheus", expr: promexpr.Time()})
+	if err != nil {
+		return err
+	}
+	after := l.Now()
+	theirs, err := as[0].scalar()
+	if err != nil {
+		return fmt.Errorf("clock of Prometheus: %w", err)
+	}
+	ours := before.Add(after.Sub(before) / 2)
+	skew := theirs - unix(ours)
+	l.run.ClockSkew = &skew
+	// VictoriaMetrics cuts a query's time to the second: a fraction would hide the last samples.
+	l.now = time.Unix(int64(math.Ceil(theirs)), 0)
+	return nil
+}
+
+// readEdges finds the steps and when they began and ended, and from that the time of the run.
+func (l *loader) readEdges(ctx context.Context) error {
+	back := l.Lookback
+	if l.Manifest != nil && !l.Manifest.StartedAt.IsZero() {
+		back = max(l.now.Sub(l.Manifest.StartedAt), 0) + settle
+	}
+	edge := func(metric string, of func(promexpr.Expr, ...string) promexpr.Expr) promexpr.Expr {
+		return of(promexpr.LastOverTime(promexpr.Range(l.own(metric), back)), stepLabels(signal.LabelWindow)...)
+	}
+	starts := edge(signal.LoadgenStepStart, promexpr.MinBy)
+	as, err := l.ask(ctx,
+		question{name: "step starts", expr: starts, at: l.now},
+		question{name: "step ends", expr: edge(signal.LoadgenStepEnd, promexpr.MaxBy), at: l.now},
+		question{name: "load generators with the same run ID", expr: promexpr.Differs(starts, edge(signal.LoadgenStepStart, promexpr.MaxBy)), at: l.now},
+	)
+	if err != nil {
+		return err
+	}
+	if err := l.takeEdges(as[0], as[1]); err != nil {
+		return err
+	}
+	if err := l.oneGenerator(as[2]); err != nil {
+		return err
+	}
+	if len(l.steps) == 0 {
+		if err := l.notFound(ctx, back); err != nil {
+			return err
+		}
+	}
+	l.addManifestSteps()
+	l.setTimes()
+	return nil
+}
+
+// own selects the run's series of one of loadgen's metrics.
+func (l *loader) own(metric string, more ...promexpr.Matcher) *parser.VectorSelector {
+	return promexpr.Select(metric, append([]promexpr.Matcher{promexpr.Eq(signal.LabelRun, l.RunID)}, more...)...)
+}
+
+// last is the newest raw sample of each of the run's series of a metric.
+func (l *loader) last(metric string, more ...promexpr.Matcher) promexpr.Expr {
+	return promexpr.LastOverTime(promexpr.Range(l.own(metric, more...), l.span))
+}
+
+// setTimes derives the evaluation times from the edges and the manifest.
+func (l *loader) setTimes() {
+	l.end = l.now
+	var first, last float64
+	ended := true
+	for _, s := range l.steps {
+		if s.Start != nil && (first == 0 || *s.Start < first) {
+			first = *s.Start
+		}
+		if s.End != nil {
+			last = max(last, *s.End)
+		}
+		ended = ended && s.End != nil
+	}
+	if first > 0 {
+		l.begin = fromUnix(first)
+	}
+	if m := l.Manifest; m != nil {
+		if !m.StartedAt.IsZero() && (l.begin.IsZero() || m.StartedAt.Before(l.begin)) {
+			l.begin = m.StartedAt
+		}
+		if m.EndedAt != nil {
+			last, ended = max(last, unix(*m.EndedAt)), true
+		}
+	}
+	if ended && last > 0 {
+		l.end = fromUnix(last)
+	}
+	l.until = earlier(ceilSecond(l.end.Add(settle)), l.now)
+	l.span = max(ceilSecond(l.until).Sub(l.begin), 0).Truncate(time.Second) + settle
+}
+
+// finish orders everything, so that the same run always reads the same.
+func (l *loader) finish() {
+	l.compareManifest()
+	for _, s := range l.ordered() {
+		l.run.Steps = append(l.run.Steps, s.Step)
+	}
+	for _, q := range l.log.Queries {
+		l.run.Warnings = append(l.run.Warnings, q.Warnings...)
+		l.run.Warnings = append(l.run.Warnings, q.Infos...)
+	}
+	slices.Sort(l.run.Warnings)
+	l.run.Warnings = slices.Compact(l.run.Warnings)
+}
+
+func unix(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
+
+func fromUnix(s float64) time.Time {
+	whole, fraction := math.Modf(s)
+	return time.Unix(int64(whole), int64(math.Round(fraction*1e6))*1000)
+}
+
+func ceilSecond(t time.Time) time.Time {
+	if whole := t.Truncate(time.Second); !whole.Equal(t) {
+		return whole.Add(time.Second)
+	}
+	return t
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,328 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+
+	"firstbreach/analyze/verdict"
+	"firstbreach/internal/promexpr"
+	"firstbreach/internal/signal"
+	"firstbreach/internal/slo"
+)
+
+// maxPoints bounds a range query and a subquery. Prometheus refuses more than 11,000 points.
+const maxPoints = 10_000
+
+// labelCPU is the label that is added up in Prometheus rather than here: a machine has hundreds of
+// series of it.
+const labelCPU = "cpu"
+
+// readSignals reads engine, machine, GPU and expressions, and the pictures' series.
+func (l *loader) readSignals(ctx context.Context) error {
+	sources := l.sources()
+	if err := l.readPresence(ctx, sources); err != nil {
+		return err
+	}
+	fs := l.fetches(sources)
+	expressions := l.expressionQuestions()
+	ttft, hasTTFT := l.ttftQuestion()
+	var qs []question
+	for _, f := range fs {
+		qs = append(qs, f.question)
+	}
+	qs = append(qs, expressions...)
+	if hasTTFT {
+		qs = append(qs, ttft)
+	}
+	as, err := l.ask(ctx, qs...)
+	if err != nil {
+		return err
+	}
+	samples, err := collect(fs, as)
+	if err != nil {
+		return err
+	}
+	all := l.signalSeries(sources, samples)
+	exprs, err := l.expressionSeries(as[len(fs) : len(fs)+len(expressions)])
+	if err != nil {
+		return err
+	}
+	l.cutAll(all, exprs)
+	l.findRestarts(samples[signal.SourceEngine][signal.ProcessStart])
+	return l.drawTimeline(append(all, exprs...), as[len(fs)+len(expressions):])
+}
+
+func (l *loader) readPresence(ctx context.Context, sources []*source) error {
+	var qs []question
+	var asked []*source
+	for _, s := range sources {
+		if s.reason == "" {
+			asked = append(asked, s)
+			qs = append(qs, l.presenceQuestion(s))
+		}
+	}
+	as, err := l.ask(ctx, qs...)
+	if err != nil {
+		return err
+	}
+	for i, s := range asked {
+		if err := s.takePresence(as[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetch is one query for samples; metric is their name where Prometheus drops it.
+type fetch struct {
+	question
+	source, metric string
+}
+
+// fetches lists the queries for the samples of everything that is there: one for each source, and
+// one for each metric that is added up over CPUs.
+func (l *loader) fetches(sources []*source) []fetch {
+	var out []fetch
+	for _, s := range sources {
+		if s.reason != "" {
+			continue
+		}
+		var raw, summed []string
+		for _, sig := range s.entry.Signals() {
+			m, missing := s.choose(sig.Name)
+			if missing != "" {
+				continue
+			}
+			for _, t := range termsOf(m) {
+				switch {
+				case s.names[t.Name] == 0:
+				case slices.Contains(m.Labels, labelCPU):
+					summed = append(summed, t.Name)
+				default:
+					raw = append(raw, t.Name)
+				}
+			}
+		}
+		if s.name == signal.SourceEngine {
+			raw = append(raw, signal.ProcessStart)
+		}
+		slices.Sort(raw)
+		if raw = slices.Compact(raw); len(raw) > 0 {
+			out = append(out, fetch{source: s.name, question: question{
+				name: "samples of the " + s.name, at: l.nearEnd(),
+				expr: promexpr.Range(promexpr.SelectNames(raw, s.matchers()...), l.nearSpan()),
+			}})
+		}
+		slices.Sort(summed)
+		for _, name := range slices.Compact(summed) {
+			out = append(out, fetch{source: s.name, metric: name, question: question{
+				name: name + " over all CPUs", at: l.nearEnd(), lenient: true,
+				expr: promexpr.Subquery(promexpr.SumWithout(promexpr.Select(name, s.matchers()...), labelCPU), l.nearSpan(), l.resolution(l.nearSpan())),
+			}})
+		}
+	}
+	return out
+}
+
+// resolution is the scrape interval, or more where a run is too long for it.
+func (l *loader) resolution(d time.Duration) time.Duration {
+	every := seconds(l.run.ScrapeInterval)
+	if every <= 0 {
+		every = 15 * time.Second
+	}
+	least := (d / maxPoints).Truncate(time.Millisecond) + time.Millisecond
+	if d/every > maxPoints {
+		return least
+	}
+	return every
+}
+
+// collect sorts the samples by source and metric.
+func collect(fs []fetch, as []answer) (map[string]map[string][]track, error) {
+	out := map[string]map[string][]track{}
+	for i, f := range fs {
+		if as[i].err != nil {
+			continue // the log has it, and the readings will say that there is nothing
+		}
+		m, err := as[i].matrix()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+		if f.metric != "" {
+			for _, s := range m {
+				s.Metric[model.MetricNameLabel] = model.LabelValue(f.metric)
+			}
+		}
+		if out[f.source] == nil {
+			out[f.source] = map[string][]track{}
+		}
+		for name, ts := range tracks(m) {
+			out[f.source][name] = ts
+		}
+	}
+	return out, nil
+}
+
+// signalSeries computes every service and resource signal over the run.
+func (l *loader) signalSeries(sources []*source, samples map[string]map[string][]track) []series {
+	var out []series
+	for _, sig := range signal.Signals() {
+		if sig.Layer == signal.LayerUser {
+			continue // loadgen's own numbers are better
+		}
+		i := slices.IndexFunc(sources, func(s *source) bool { return s.name == sig.Source })
+		s := sources[i]
+		r := series{name: sig.Name, layer: sig.Layer, unit: sig.Unit}
+		var m signal.Metric
+		if m, r.missing = s.choose(sig.Name); r.missing == "" {
+			f := newFormula(m, samples[s.name])
+			r.line, r.times = f.line(), f.times
+			if f.rate() {
+				r.mean = f.value
+			}
+			if len(r.times) == 0 {
+				r.missing = fmt.Sprintf("no samples of %s during this run", m.Name)
+			}
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// expressionQuestions ask for the values of the objectives that are PromQL, at each scrape.
+func (l *loader) expressionQuestions() []question {
+	var qs []question
+	for _, o := range l.expressions() {
+		e, err := promexpr.ParseVector(o.PromQL)
+		if err != nil {
+			continue // refused at the start
+		}
+		span := v1.Range{Start: l.begin, End: ceilSecond(l.end), Step: l.resolution(l.end.Sub(l.begin))}
+		qs = append(qs, question{name: "objective " + o.Name, expr: e, span: span, lenient: true})
+	}
+	return qs
+}
+
+func (l *loader) expressions() []slo.Objective {
+	var out []slo.Objective
+	for _, o := range l.SLO.Objectives {
+		if o.Kind == slo.Expression {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// expressionSeries takes the values of the expressions. Each must give one series: of two, neither
+// is the objective's.
+func (l *loader) expressionSeries(as []answer) ([]series, error) {
+	var out []series
+	for i, o := range l.expressions() {
+		r := series{name: o.Name, layer: string(o.Layer)}
+		switch {
+		case as[i].err != nil:
+			r.missing = as[i].err.Error()
+		default:
+			m, err := as[i].matrix()
+			if err != nil {
+				return nil, fmt.Errorf("objective %s: %w", o.Name, err)
+			}
+			r.take(m)
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func (r *series) take(m model.Matrix) {
+	switch len(m) {
+	case 0:
+		r.missing = "the expression gives nothing during this run"
+	case 1:
+		r.line = points(m[0].Values)
+		for _, s := range m[0].Values {
+			r.times = append(r.times, float64(s.Timestamp)/1000)
+		}
+		if len(r.line) == 0 {
+			r.missing = "the expression gives NaN throughout this run"
+		}
+	default:
+		r.missing = fmt.Sprintf("the expression gives %d series where one is expected, such as %s and %s: aggregate them in the expression",
+			len(m), m[0].Metric, m[1].Metric)
+	}
+}
+
+// cutAll reads every series in every step. A reading goes by the name of its signal, that of an
+// expression by its objective's; where two objectives bound one signal differently, the second
+// reading goes by its objective's name.
+func (l *loader) cutAll(signals, expressions []series) {
+	bounds := map[string]*slo.Objective{}
+	named := map[string]series{}
+	all := slices.Clone(signals)
+	for _, s := range signals {
+		named[s.name] = s
+	}
+	for i, o := range l.SLO.Objectives {
+		switch {
+		case o.Kind == slo.Expression:
+			bounds[o.Name] = &l.SLO.Objectives[i]
+		case o.Kind != slo.Gauge:
+		case bounds[o.Signal] == nil:
+			bounds[o.Signal] = &l.SLO.Objectives[i]
+		default:
+			if s, ok := named[o.Signal]; ok {
+				s.name = o.Name
+				bounds[o.Name] = &l.SLO.Objectives[i]
+				all = append(all, s)
+			}
+		}
+	}
+	all = append(all, expressions...)
+	for _, s := range l.steps {
+		s.Readings = make(map[string]verdict.Reading, len(all))
+		for _, r := range all {
+			s.Readings[r.name] = r.cut(s, bounds[r.name])
+		}
+	}
+}
+
+// findRestarts notes when the engine's process was replaced during the run: what was measured
+// before and after are two systems.
+func (l *loader) findRestarts(starts []track) {
+	for _, t := range starts {
+		for i := 1; i < len(t.points); i++ {
+			was, is := t.points[i-1].V, t.points[i].V
+			if math.Abs(is-was) < 1 {
+				continue // some libraries compute it anew each time
+			}
+			when := fromUnix(is).UTC().Format(time.RFC3339)
+			if place := l.during(is, t.points[i].T); place != "" {
+				l.run.ConditionsChanged = append(l.run.ConditionsChanged,
+					fmt.Sprintf("the engine at %s restarted at %s, %s", t.labels[model.InstanceLabel], when, place))
+			}
+		}
+	}
+}
+
+// during says in which step a moment lies, or between which; "" when it lies outside the run. Where
+// the time that the process gives is of no use, the time at which it was seen counts.
+func (l *loader) during(moment, seen float64) string {
+	if moment < unix(l.begin) || moment > seen {
+		moment = seen
+	}
+	if moment < unix(l.begin) || moment > unix(l.end) {
+		return ""
+	}
+	for _, s := range l.ordered() {
+		if s.Start != nil && s.End != nil && *s.Start <= moment && moment <= *s.End {
+			return "during " + s.key().String()
+		}
+	}
+	return "between two steps"
+}
