@@ -59,7 +59,9 @@ const (
 // monotonic clock from SentAt, the moment the request was handed to the connection for writing;
 // a nil pointer means the value is undefined (never zero by accident).
 type Result struct {
-	SentAt time.Time     // with monotonic reading
+	// SentAt has a monotonic reading. Where nothing was ever written (the connection failed) it is
+	// the moment at which the attempt began.
+	SentAt time.Time
 	Dial   time.Duration // connecting, TLS included, before SentAt; 0 on a reused connection
 	Reused bool          // the connection had served a request before
 
@@ -69,6 +71,7 @@ type Result struct {
 	FirstText  *time.Duration // first text on the content channel
 	E2E        *time.Duration // last token or finish event; not usage, [DONE] or EOF
 	TPOT       *time.Duration // (last text − first text)/(n − n_first)
+	FailedAt   *time.Duration // the failure was known: headers of an error status, error event, broken connection
 	End        time.Duration  // the connection was done with: EOF, error or abort
 
 	// Gaps are the times between text-bearing chunks, one for each chunk after the first. Chunks
@@ -76,6 +79,7 @@ type Result struct {
 	Gaps []time.Duration
 
 	Chunks             int // text-bearing chunks
+	Comments           int // keep-alive comments in the stream
 	PromptTokens       *int
 	CachedPromptTokens *int
 	OutputTokens       *int
