@@ -33,7 +33,11 @@ func readBound(v strictyaml.Value, want string) *float64 {
 	}
 	number = number * multiply / divide
 	if want == signal.UnitRatio && (number < 0 || number > 1) {
-		v.Reject("is not between 0% and 100%", "write "+example(want))
+		fix := "write " + example(want)
+		if unit == "" && number > 1 && number <= 100 {
+			fix = fmt.Sprintf("write %g%%", number)
+		}
+		v.Reject(fmt.Sprintf("%g is not a ratio between 0 and 1", number), fix)
 		return nil
 	}
 	if want == signal.UnitSeconds && unit == "" && number != 0 {

@@ -42,6 +42,9 @@ func Parse(path string, src []byte) (*File, error) {
 
 func (f *File) read(root strictyaml.Value) {
 	m := root.Map("apiVersion", "service", "engine", "selectors", "window", "owners", "objectives")
+	if !root.IsMap() {
+		return
+	}
 	if v := m.Get("apiVersion"); v.Require("write apiVersion: " + APIVersion) {
 		f.APIVersion, _ = v.OneOf(APIVersion)
 	}

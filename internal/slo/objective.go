@@ -48,6 +48,7 @@ func readObjective(v strictyaml.Value, owners map[string]Owner) (o Objective, ok
 	}
 	o.readAlerting(m, owners)
 	if !o.readKind(m) {
+		m.Get("layer").Require("write layer: user, service or resource")
 		return o, false
 	}
 	rejectForeign(m, o)
@@ -211,7 +212,7 @@ func rejectForeign(m strictyaml.Map, o Objective) {
 		if o.Kind == Expression {
 			what = "a promql objective"
 		}
-		m.Get(k).Reject("has no meaning for "+what, "remove it; here belongs "+strings.Join(own, ", "))
+		m.Get(k).Reject("has no meaning for "+what, "remove it; what it can have is "+strings.Join(own, ", "))
 	}
 }
 

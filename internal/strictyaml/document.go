@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -32,8 +33,8 @@ func Parse(file string, src []byte) (*Document, error) {
 	if bytes.IndexByte(src, 0) >= 0 {
 		return nil, Errorf(file, "save it as UTF-8 text", "is not text")
 	}
-	src = bytes.TrimPrefix(src, []byte("\ufeff"))
-	tree, err := parse(src)
+	text := lineBreaks.Replace(strings.TrimPrefix(string(src), "\ufeff"))
+	tree, err := parse(text)
 	if err != nil {
 		return nil, syntaxError(file, err)
 	}
@@ -46,15 +47,18 @@ func Parse(file string, src []byte) (*Document, error) {
 	return d, nil
 }
 
+// lineBreaks makes every line break the same: the parser counts those of Windows twice in block texts.
+var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
 // parse calls the YAML parser. A parser that panics on odd input must not take the program down:
 // to the person who wrote the file it is a syntax error like any other.
-func parse(src []byte) (f *ast.File, err error) {
+func parse(text string) (f *ast.File, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			f, err = nil, fmt.Errorf("is not valid YAML: %v", r)
 		}
 	}()
-	return parser.ParseBytes(src, 0, parser.AllowDuplicateMapKey())
+	return parser.ParseBytes([]byte(text), 0, parser.AllowDuplicateMapKey())
 }
 
 // syntaxError keeps the parser's message and line and leaves its drawing of the source away.

@@ -77,6 +77,9 @@ type reader struct {
 func (r *reader) read(root strictyaml.Value) {
 	m := root.Map("apiVersion", "environment", "target", "fixed", "rounds", "baseline", "ramp", "recovery",
 		"step", "cooldown", "timeouts", "stop", "restore")
+	if !root.IsMap() {
+		return
+	}
 	p := r.plan
 	if v := m.Get("apiVersion"); v.Require("write apiVersion: " + APIVersion) {
 		v.OneOf(APIVersion)

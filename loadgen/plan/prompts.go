@@ -188,7 +188,11 @@ func promptOf(line []byte) (body, wrong string) {
 		return "", "is not UTF-8"
 	}
 	if err := json.Unmarshal(line, &object); err != nil {
-		return "", "is not a JSON object: " + err.Error()
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return "", "is not JSON: " + err.Error()
+		}
+		return "", "is not a JSON object"
 	}
 	raw, ok := object["prompt"]
 	if !ok {
