@@ -48,35 +48,67 @@ const (
 	RoleTarget = "target" // the machine that serves
 )
 
-// The exporter's metrics.
+// The exporter's host metrics. On Linux they are those of vmstat and iostat -x.
 const (
-	HostCPUSeconds        = "host_cpu_seconds_total" // counter {cpu,mode}
-	HostProcsRunning      = "host_procs_running"
-	HostProcsBlocked      = "host_procs_blocked"
-	HostMemoryTotal       = "host_memory_total_bytes"
-	HostMemoryAvailable   = "host_memory_available_bytes"
-	HostMemoryFree        = "host_memory_free_bytes"
-	HostMemoryBuffers     = "host_memory_buffers_bytes"
-	HostMemoryCached      = "host_memory_cached_bytes"
-	HostSwapTotal         = "host_memory_swap_total_bytes"
-	HostSwapFree          = "host_memory_swap_free_bytes"
-	HostSwapIn            = "host_swap_in_bytes_total"
-	HostSwapOut           = "host_swap_out_bytes_total"
-	HostDiskReads         = "host_disk_reads_completed_total" // {device}
+	HostInfo            = "host_info"                    // gauge 1 {os,kernel,arch}
+	HostCPUSeconds      = "host_cpu_seconds_total"       // counter {cpu,mode}; guest time is in user and nice
+	HostCPUGuestSeconds = "host_cpu_guest_seconds_total" // counter {cpu,mode}: the part of user and nice spent on guests
+	HostProcsRunning    = "host_procs_running"
+	HostProcsBlocked    = "host_procs_blocked"
+	HostInterrupts      = "host_interrupts_total"
+	HostContextSwitches = "host_context_switches_total"
+
+	HostMemoryTotal        = "host_memory_total_bytes"
+	HostMemoryAvailable    = "host_memory_available_bytes"
+	HostMemoryFree         = "host_memory_free_bytes"
+	HostMemoryBuffers      = "host_memory_buffers_bytes"
+	HostMemoryCached       = "host_memory_cached_bytes"
+	HostMemorySReclaimable = "host_memory_sreclaimable_bytes"
+	HostSwapTotal          = "host_memory_swap_total_bytes"
+	HostSwapFree           = "host_memory_swap_free_bytes"
+
+	HostSwapIn   = "host_swap_in_bytes_total"
+	HostSwapOut  = "host_swap_out_bytes_total"
+	HostPagedIn  = "host_paged_in_bytes_total"
+	HostPagedOut = "host_paged_out_bytes_total"
+
+	HostDiskReads         = "host_disk_reads_completed_total" // {device}, as all of them
 	HostDiskReadBytes     = "host_disk_read_bytes_total"
+	HostDiskReadsMerged   = "host_disk_reads_merged_total"
+	HostDiskReadTime      = "host_disk_read_time_seconds_total"
 	HostDiskWrites        = "host_disk_writes_completed_total"
 	HostDiskWrittenBytes  = "host_disk_written_bytes_total"
+	HostDiskWritesMerged  = "host_disk_writes_merged_total"
+	HostDiskWriteTime     = "host_disk_write_time_seconds_total"
+	HostDiskDiscards      = "host_disk_discards_completed_total"
+	HostDiskDiscardBytes  = "host_disk_discarded_bytes_total"
+	HostDiskDiscardMerged = "host_disk_discards_merged_total"
+	HostDiskDiscardTime   = "host_disk_discard_time_seconds_total"
+	HostDiskFlushes       = "host_disk_flush_requests_total"
+	HostDiskFlushTime     = "host_disk_flush_time_seconds_total"
+	HostDiskIONow         = "host_disk_io_now"
 	HostDiskIOTime        = "host_disk_io_time_seconds_total"
 	HostDiskIOTimeWeighed = "host_disk_io_time_weighted_seconds_total"
+)
 
-	NVMLUp              = "nvml_up"
-	GPUInfo             = "nvidia_gpu_info"
-	GPUUp               = "nvidia_gpu_up" // {uuid}
-	GPUUtilization      = "nvidia_gpu_utilization_ratio"
-	GPUMemoryUsed       = "nvidia_gpu_memory_used_bytes"
-	GPUMemoryTotal      = "nvidia_gpu_memory_total_bytes"
-	GPUPower            = "nvidia_gpu_power_watts"
-	GPUTemperature      = "nvidia_gpu_temperature_celsius"
-	ScrapeCollectorOK   = "exporter_collector_success"
-	ScrapeCollectorTime = "exporter_collector_duration_seconds"
+// The exporter's GPU metrics, and those about itself.
+const (
+	NVMLUp     = "nvml_up"
+	NVMLDown   = "nvml_down_info"    // gauge 1 {reason}, only while nvml_up is 0
+	NVMLErrors = "nvml_errors_total" // counter {function,return}
+
+	GPUInfo              = "nvidia_gpu_info" // gauge 1 {uuid,gpu,name,pci_bus_id,driver}
+	GPUUp                = "nvidia_gpu_up"   // {uuid}, as all that follow
+	GPUUtilization       = "nvidia_gpu_utilization_ratio"
+	GPUMemoryUtilization = "nvidia_gpu_memory_utilization_ratio" // activity of the memory bus, not how full it is
+	GPUMemoryUsed        = "nvidia_gpu_memory_used_bytes"
+	GPUMemoryFree        = "nvidia_gpu_memory_free_bytes"
+	GPUMemoryReserved    = "nvidia_gpu_memory_reserved_bytes"
+	GPUMemoryTotal       = "nvidia_gpu_memory_total_bytes"
+	GPUPower             = "nvidia_gpu_power_watts"
+	GPUEnergy            = "nvidia_gpu_energy_joules_total"
+	GPUTemperature       = "nvidia_gpu_temperature_celsius"
+
+	ScrapeCollectorOK   = "exporter_collector_success"          // {collector}
+	ScrapeCollectorTime = "exporter_collector_duration_seconds" // {collector}
 )
