@@ -444,7 +444,7 @@ func TestOptionsAreChecked(t *testing.T) {
 }
 
 func TestTargetsOfOneJobMayDiffer(t *testing.T) {
-	var paths = make(chan string, 16)
+	paths := make(chan string, 16)
 	serve := func() *httptest.Server {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			select {
