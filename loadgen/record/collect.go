@@ -46,7 +46,7 @@ func newDescs(run string, id StepID, objectives []slo.Objective) *descs {
 		inFlightSeconds: desc(signal.LoadgenInFlightSeconds,
 			"Time integral of the requests in flight, by the window of the step's clock.", window),
 		occupancy: desc(signal.LoadgenOccupancySeconds,
-			"Sum over finished requests of the time from dialling or sending until the connection was free, by the request's window.", window),
+			"Sum over finished requests of the time from being handed to the client until the connection was free, by the request's window.", window),
 		start: desc(signal.LoadgenStepStart, "Unix time at which the window started.", window),
 		end:   desc(signal.LoadgenStepEnd, "Unix time at which the window ended.", window),
 

@@ -47,6 +47,8 @@ type Manifest struct {
 	Steps      []ManifestStep    `json:"steps"`          // in the order in which they began
 	// FinalScrape says whether every live step's final values were seen to be scraped.
 	FinalScrape string `json:"final_scrape,omitempty"` // "confirmed", "not_confirmed: …"
+	// Restore says how putting the target back went: "done", or what failed; "" where there is none.
+	Restore string `json:"restore,omitempty"`
 }
 
 // ManifestStep is one step of one round.

@@ -50,6 +50,7 @@ type Page struct {
 	live     []liveStep // oldest first
 	scrapers map[scraper]bool
 	gaveUp   bool          // a wait ended and there was nobody to wait for
+	warned   bool          // that nobody scrapes
 	changed  chan struct{} // closed and replaced when a step leaves or a scraper comes
 }
 
@@ -154,14 +155,23 @@ func (p *Page) dropOldest() StepID {
 			delete(p.scrapers, who)
 		}
 	}
-	if len(p.scrapers) == 0 {
-		p.gaveUp = true
-	}
-	p.opts.Logger.Warn("a step left the metrics page before its final values were scraped twice; its readings will not count. "+
-		"Scrape this page more often, or raise --scrape.wait",
-		"step", fmt.Sprintf("%+v", oldest.id), "scrapers", known, "missing", known-len(p.scrapers))
+	p.warn(oldest.id, known)
+	p.gaveUp = p.gaveUp || len(p.scrapers) == 0
 	p.retire()
 	return oldest.id
+}
+
+// warn says that a step was lost, and how to keep the next one. That nobody scrapes is said once.
+func (p *Page) warn(id StepID, known int) {
+	missing := known - len(p.scrapers)
+	switch {
+	case missing > 0:
+		p.opts.Logger.Warn("a step left the metrics page before everybody who scrapes had its final values twice, and will count as invalid: scrape more often, or raise --scrape.wait",
+			"step", id, "scrapers", known, "missing", missing)
+	case !p.warned:
+		p.warned = true
+		p.opts.Logger.Warn("nobody scrapes the metrics page, so no step will count: add it to the scrape configuration of Prometheus", "step", id)
+	}
 }
 
 // retire takes off the page every step whose final values everybody has. The page's lock is held.

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"fmt"
 	"time"
 
 	"firstbreach/loadgen/wire"
@@ -39,6 +40,10 @@ type StepID struct {
 	Concurrency int
 }
 
+func (id StepID) String() string {
+	return fmt.Sprintf("%s round %d step %d", id.Phase, id.Round, id.Step)
+}
+
 // Request is one finished request of a step.
 type Request struct {
 	Slot      int
@@ -49,23 +54,23 @@ type Request struct {
 	Result    wire.Result
 }
 
-// Occupancy is how long the request held its slot's connection: dialling, then from the first byte
-// sent until the connection was done with. A request that was never sent is taken from the moment
-// the client got it until it gave it back.
+// Occupancy is how long the request held its slot: from when it was handed to the client, dialling
+// included, until the connection was free.
 func (q Request) Occupancy() time.Duration {
 	if q.Result.SentAt.IsZero() {
 		return q.Returned.Sub(q.Started)
 	}
-	return q.Result.Dial + q.Result.End
+	return max(0, q.Result.SentAt.Add(q.Result.End).Sub(q.Started))
 }
 
-// DispatchDelay is how late the client itself was: from when the request was due until it began to
-// be sent, without dialling. It is false for a request that was never sent.
-func (q Request) DispatchDelay() (time.Duration, bool) {
-	if q.Result.SentAt.IsZero() {
-		return 0, false
+// DispatchDelay is how late the client itself was: from when the request was due until it was
+// being sent, without dialling, which isn't the client's doing.
+func (q Request) DispatchDelay() time.Duration {
+	sent := q.Result.SentAt.Add(-q.Result.Dial)
+	if sent.Before(q.Started) { // it never got as far as a connection
+		sent = q.Started
 	}
-	return max(0, q.Result.SentAt.Sub(q.Scheduled)-q.Result.Dial), true
+	return max(0, sent.Sub(q.Scheduled))
 }
 
 // Entry is the request's ledger line.

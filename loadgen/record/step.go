@@ -152,9 +152,7 @@ func (s *Step) Observe(q Request) {
 	t.cachedTokens += value(r.CachedPromptTokens)
 	t.outputTokens += value(r.OutputTokens)
 	t.occupancy += q.Occupancy()
-	if d, sent := q.DispatchDelay(); sent {
-		t.dispatch.Observe(d.Seconds())
-	}
+	t.dispatch.Observe(q.DispatchDelay().Seconds())
 	s.observeLatency(t, q)
 }
 

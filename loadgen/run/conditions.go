@@ -1,0 +1,160 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/shirou/gopsutil/v3/cpu"
+	"github.com/shirou/gopsutil/v3/host"
+	"github.com/shirou/gopsutil/v3/mem"
+
+	"firstbreach/loadgen/plan"
+)
+
+// Names of conditions that are labels of loadgen_run_info too.
+const (
+	condModel         = "model"
+	condAPI           = "api"
+	condEngine        = "engine"
+	condEngineVersion = "engine_version"
+)
+
+// askTimeout bounds each question to the target about itself. Load begins only after them, so that
+// they measure nothing and disturb nothing.
+const askTimeout = 2 * time.Second
+
+// conditions are what must be the same for two runs to be compared: of the plan, of this machine
+// and, as far as it tells, of the target. What can't be read is left out.
+func (r *Runner) conditions(ctx context.Context) map[string]string {
+	p := r.opts.Plan
+	c := map[string]string{
+		condModel: p.Target.Model, condAPI: p.Target.API, "url": p.Target.URL,
+		"environment":    string(p.Environment),
+		"output_tokens":  strconv.Itoa(p.Fixed.OutputTokens),
+		"context_length": strconv.Itoa(p.Fixed.ContextLength),
+		"temperature":    strconv.FormatFloat(p.Fixed.Temperature, 'g', -1, 64),
+		"seed":           strconv.FormatInt(p.Fixed.Seed, 10),
+		"prompts":        promptsCondition(p.Fixed.Prompts),
+		"client_version": r.opts.Version,
+		"client_go":      runtime.Version(),
+	}
+	machine(ctx, c)
+	for k, v := range r.engine(ctx) {
+		c[k] = v
+	}
+	return c
+}
+
+func promptsCondition(p plan.Prompts) string {
+	if p.Synthetic != nil {
+		return "synthetic, " + strconv.Itoa(p.Synthetic.InputTokens) + " input tokens"
+	}
+	return "file"
+}
+
+// machine describes the machine that sends the load.
+func machine(ctx context.Context, c map[string]string) {
+	c["client_os"], c["client_arch"] = runtime.GOOS, runtime.GOARCH
+	c["client_cpus"], c["client_gomaxprocs"] = strconv.Itoa(runtime.NumCPU()), strconv.Itoa(runtime.GOMAXPROCS(0))
+	if name, err := os.Hostname(); err == nil {
+		c["client_host"] = name
+	}
+	if info, err := host.InfoWithContext(ctx); err == nil {
+		c["client_kernel"] = info.KernelVersion
+		c["client_platform"] = strings.TrimSpace(info.Platform + " " + info.PlatformVersion)
+	}
+	if infos, err := cpu.InfoWithContext(ctx); err == nil && len(infos) > 0 {
+		c["client_cpu_model"] = infos[0].ModelName
+	}
+	if m, err := mem.VirtualMemoryWithContext(ctx); err == nil {
+		c["client_memory_bytes"] = strconv.FormatUint(m.Total, 10)
+	}
+}
+
+// about is one way in which an engine tells what it is.
+type about struct {
+	engine, path string
+	field        string // of the JSON object, a string that is the version
+}
+
+// abouts are asked all at once; the first of them that is answered counts. Some servers answer the
+// paths of others too, so the most particular comes first.
+func abouts() []about {
+	return []about{
+		{"llamacpp", "/props", "build_info"},
+		{"ollama", "/api/version", "version"},
+		{"vllm", "/version", "version"},
+	}
+}
+
+// simulated is how the version of this project's own simulator begins.
+const simulated = "firstbreach-sim"
+
+// engine asks the target what it is.
+func (r *Runner) engine(ctx context.Context) map[string]string {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	asked := abouts()
+	versions := make([]string, len(asked))
+	var wg sync.WaitGroup
+	for i, a := range asked {
+		wg.Go(func() { versions[i] = r.askVersion(ctx, a) })
+	}
+	wg.Wait()
+	for i, v := range versions {
+		switch {
+		case v == "":
+		case strings.HasPrefix(v, simulated):
+			return map[string]string{condEngine: "sim", condEngineVersion: v}
+		default:
+			return map[string]string{condEngine: asked[i].engine, condEngineVersion: v}
+		}
+	}
+	return nil
+}
+
+// root is the target's address without the version of its API, which people give with it or without.
+func root(url string) string {
+	url = strings.TrimRight(url, "/")
+	for _, version := range []string{"/v1", "/api"} {
+		url = strings.TrimSuffix(url, version)
+	}
+	return url
+}
+
+// askVersion returns "" for whatever isn't a version.
+func (r *Runner) askVersion(ctx context.Context, a about) string {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, root(r.opts.Plan.Target.URL)+a.path, nil)
+	if err != nil {
+		return ""
+	}
+	for k, v := range r.opts.Plan.Target.Headers {
+		req.Header.Set(k, v)
+	}
+	if key, err := r.opts.Plan.Target.APIKey.Value(); err == nil && key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	res, err := r.opts.HTTP.Do(req)
+	if err != nil {
+		return ""
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return ""
+	}
+	var answer map[string]any
+	if err := json.NewDecoder(io.LimitReader(res.Body, 4<<20)).Decode(&answer); err != nil {
+		return ""
+	}
+	version, _ := answer[a.field].(string)
+	const most = 100
+	return strings.ToValidUTF8(version[:min(len(version), most)], "")
+}

@@ -1,0 +1,229 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"firstbreach/loadgen/drive"
+	"firstbreach/loadgen/plan"
+	"firstbreach/loadgen/record"
+)
+
+// ErrInterrupted is returned by RunRounds and AppendRound when their context ended.
+var ErrInterrupted = errors.New("interrupted")
+
+// round runs the next round.
+func (r *Runner) round(ctx context.Context) error {
+	r.rounds++
+	stages := r.opts.Plan.Stages(r.rounds)
+	ceiling := 0 // of concurrency, after a baseline that failed; 0: none
+	for i, stage := range stages {
+		if r.skip(stage, ceiling) {
+			continue
+		}
+		place := Place{Stage: stage, Rounds: r.Manifest().Rounds, Number: i + 1, Of: len(stages), Requests: r.opts.Plan.Step.Requests}
+		sum, err := r.step(ctx, place)
+		if err != nil {
+			r.fail(err)
+			return err
+		}
+		if sum.StopRule {
+			ceiling = max(ceiling, r.stopped(stage, sum))
+		}
+	}
+	return nil
+}
+
+// skip reports whether a stop leaves out this step of the ladder.
+func (r *Runner) skip(s plan.Stage, ceiling int) bool {
+	if s.Phase != plan.PhaseRamp {
+		return false
+	}
+	return r.rampCap > 0 && s.Step > r.rampCap || ceiling > 0 && s.Concurrency > ceiling
+}
+
+// stopped notes what the stop rule means for the steps to come: on the ladder, this round and the
+// later ones go no higher; a baseline that failed keeps its own round from going above it. It returns
+// the highest concurrency that may still be run in this round, 0 for any.
+func (r *Runner) stopped(s plan.Stage, sum drive.Summary) (ceiling int) {
+	switch s.Phase {
+	case plan.PhaseRamp:
+		r.rampCap = s.Step
+	case plan.PhaseBaseline:
+		ceiling = s.Concurrency
+	}
+	r.edit(func(m *record.Manifest) {
+		m.Reason = addReason(m.Reason, fmt.Sprintf("round %d stopped at %s step %d, concurrency %d (%s)",
+			s.Round, s.Phase, s.Step, s.Concurrency, sum.Stopped))
+	})
+	return ceiling
+}
+
+func (r *Runner) fail(err error) {
+	if r.failure == nil {
+		r.failure = err
+	}
+}
+
+// step runs one step and keeps what it measured.
+func (r *Runner) step(ctx context.Context, place Place) (drive.Summary, error) {
+	stage := place.Stage
+	if err := r.cooldown(ctx); err != nil {
+		return drive.Summary{}, interrupted(ctx, stage)
+	}
+	id := record.StepID{Phase: string(stage.Phase), Round: stage.Round, Step: stage.Step, Concurrency: stage.Concurrency}
+	live, err := r.begin(ctx, id)
+	switch {
+	case ctx.Err() != nil:
+		return drive.Summary{}, interrupted(ctx, stage)
+	case err != nil:
+		return drive.Summary{}, err
+	}
+	r.started = true
+	n := r.addStep(id, live)
+	if err := r.writeManifest(); err != nil {
+		live.End(time.Now())
+		return drive.Summary{}, err
+	}
+	sum, err := r.drive(ctx, place, live)
+	live.End(sum.Ended)
+	err = errors.Join(err, r.closeStep(n, live, sum))
+	r.opts.Progress.End(place, live.Glance(sum.Ended), sum.Stopped)
+	if err == nil && sum.Stopped == drive.Interrupted {
+		err = interrupted(ctx, stage)
+	}
+	return sum, err
+}
+
+// begin puts the step on the page, which may have to wait for scrapes of the steps before; after a
+// while it says so.
+func (r *Runner) begin(ctx context.Context, id record.StepID) (*record.Step, error) {
+	note := time.AfterFunc(5*time.Second, func() {
+		if r.page.Scrapers() == 0 {
+			r.opts.Progress.Note(fmt.Sprintf("waiting up to %s: nobody has scraped the metrics page yet", r.opts.ScrapeWait))
+		} else {
+			r.opts.Progress.Note(fmt.Sprintf("waiting up to %s until the steps before have been scraped", r.opts.ScrapeWait))
+		}
+	})
+	defer note.Stop()
+	live, dropped, err := r.page.Begin(ctx, id)
+	r.markUnscraped(dropped)
+	return live, err
+}
+
+// drive sends the step's load, with the progress shown beside it.
+func (r *Runner) drive(ctx context.Context, place Place, live *record.Step) (drive.Summary, error) {
+	p, stage := r.opts.Plan, place.Stage
+	stop := r.show(place, live)
+	defer stop()
+	shape := drive.Closed{Concurrency: stage.Concurrency, Spread: r.spread()}
+	sum, err := shape.Drive(ctx, drive.Step{
+		Bounds: p.Step, Stop: p.Stop, Warmup: stage.Concurrency,
+		Body:   func(n int) []byte { return r.target.Body(stage, n) },
+		Sender: r.target, Recorder: recorder{live, r.ledger},
+		Grace: r.opts.Grace, Abort: r.opts.Abort,
+	})
+	if sum.Service > 0 {
+		r.service = sum.Service
+	}
+	return sum, err
+}
+
+// spread is the time over which the next step's slots start: one service time as last measured,
+// but never so long that it eats the step.
+func (r *Runner) spread() time.Duration {
+	if limit := r.opts.Plan.Step.MaxDuration / 4; limit > 0 {
+		return min(r.service, limit)
+	}
+	return r.service
+}
+
+// cooldown lets the target come to rest before each step but the first.
+func (r *Runner) cooldown(ctx context.Context) error {
+	if !r.started {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(r.opts.Plan.Cooldown)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// addStep puts a step that begins into the manifest and returns its place there.
+func (r *Runner) addStep(id record.StepID, live *record.Step) (n int) {
+	r.edit(func(m *record.Manifest) {
+		n = len(m.Steps)
+		m.Steps = append(m.Steps, record.ManifestStep{
+			Phase: id.Phase, Round: id.Round, Step: id.Step, Concurrency: id.Concurrency,
+			StartedAt: time.Now().UTC(), Totals: live.Totals(),
+		})
+	})
+	return n
+}
+
+// closeStep puts what a step measured into the manifest.
+func (r *Runner) closeStep(n int, live *record.Step, sum drive.Summary) error {
+	r.edit(func(m *record.Manifest) {
+		s := &m.Steps[n]
+		s.StartedAt = sum.Started.UTC()
+		s.MeasureFrom, s.MeasureTo, s.EndedAt = moment(sum.MeasureFrom), moment(sum.MeasureTo), moment(sum.Ended)
+		s.Stopped, s.Totals = sum.Stopped, live.Totals()
+	})
+	return errors.Join(r.ledger.Sync(), r.writeManifest())
+}
+
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// markUnscraped marks steps that left the page too early, or are on it still at the end.
+func (r *Runner) markUnscraped(ids []record.StepID) {
+	r.edit(func(m *record.Manifest) {
+		for _, id := range ids {
+			for i := range m.Steps {
+				if stepID(m.Steps[i]) == id {
+					m.Steps[i].Unscraped = true
+				}
+			}
+		}
+	})
+}
+
+func stepID(s record.ManifestStep) record.StepID {
+	return record.StepID{Phase: s.Phase, Round: s.Round, Step: s.Step, Concurrency: s.Concurrency}
+}
+
+// interrupted says where, and by what, as far as the context's cause tells.
+func interrupted(ctx context.Context, s plan.Stage) error {
+	why := "on demand"
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		why = "by " + cause.Error()
+	}
+	return fmt.Errorf("%w %s in round %d, %s step %d, concurrency %d", ErrInterrupted, why, s.Round, s.Phase, s.Step, s.Concurrency)
+}
+
+// recorder keeps a step's requests: first in the ledger, then on the page, so that no counter ever
+// holds a request without a line.
+type recorder struct {
+	*record.Step
+	ledger *record.Ledger
+}
+
+// Record implements drive.Recorder.
+func (r recorder) Record(q record.Request) error {
+	if err := r.ledger.Append(r.ID(), q); err != nil {
+		return err
+	}
+	r.Observe(q)
+	return nil
+}

@@ -1,0 +1,75 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"firstbreach/loadgen/plan"
+	"firstbreach/loadgen/wire"
+)
+
+// wireTarget is the plan's target: the client, the dialect that builds bodies, and the prompts.
+type wireTarget struct {
+	client  *wire.Client
+	dialect wire.Dialect
+	prompts *plan.PromptSet
+	sha256  string
+	ask     wire.Request // but for the prompt
+}
+
+// NewTarget makes the client for a plan's target and reads its prompts and its key. It sends
+// nothing.
+func NewTarget(p *plan.Plan, runID string) (Target, error) {
+	dialect, err := wire.ByName(p.Target.API)
+	if err != nil {
+		return nil, fmt.Errorf("target.api: %w", err)
+	}
+	prompts, err := p.Fixed.Prompts.Open(p.Fixed.Seed, runID)
+	if err != nil {
+		return nil, err
+	}
+	key, err := p.Target.APIKey.Value()
+	if err != nil {
+		return nil, err
+	}
+	client, err := wire.NewClient(wire.Options{
+		BaseURL: p.Target.URL, API: p.Target.API, APIKey: key, Headers: p.Target.Headers,
+		Timeouts:       wire.Timeouts(p.Timeouts),
+		MaxConnections: highest(p),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &wireTarget{
+		client: client, dialect: dialect, prompts: prompts, sha256: prompts.SHA256(),
+		ask: wire.Request{
+			Model: p.Target.Model, OutputTokens: p.Fixed.OutputTokens, ContextLength: p.Fixed.ContextLength,
+			Temperature: p.Fixed.Temperature, Seed: p.Fixed.Seed,
+		},
+	}, nil
+}
+
+// highest is the greatest concurrency of a plan.
+func highest(p *plan.Plan) int {
+	most := 0
+	for _, s := range p.Stages(1) {
+		most = max(most, s.Concurrency)
+	}
+	return most
+}
+
+// Do implements drive.Sender.
+func (t *wireTarget) Do(ctx context.Context, body []byte) wire.Result { return t.client.Do(ctx, body) }
+
+// Body implements Target.
+func (t *wireTarget) Body(s plan.Stage, n int) []byte {
+	ask := t.ask
+	ask.Prompt = t.prompts.Prompt(s.Phase, s.Round, s.Step, n)
+	return t.dialect.Body(ask)
+}
+
+// PromptsSHA256 implements Target.
+func (t *wireTarget) PromptsSHA256() string { return t.sha256 }
+
+// Close implements Target.
+func (t *wireTarget) Close() { t.client.CloseIdle() }

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"golang.org/x/term"
+
+	"firstbreach/internal/slo"
+	"firstbreach/loadgen/plan"
+	"firstbreach/loadgen/record"
+	"firstbreach/loadgen/run"
+)
+
+// runCommand is `loadgen run`.
+type runCommand struct {
+	name            string
+	plan, slo       string
+	out, id         string
+	listen          []string
+	webConfig       string
+	scrapeWait      time.Duration
+	finalWait       time.Duration
+	grace           time.Duration
+	allowProduction bool
+	prometheus      string
+}
+
+func addRun(app *kingpin.Application) *runCommand {
+	c := &runCommand{}
+	cmd := app.Command("run", "Run a plan against its target, serve the metrics page and write the run directory.")
+	c.name = cmd.FullCommand()
+	cmd.Flag("plan", "The plan file.").Default("loadgen/plan.yaml").StringVar(&c.plan)
+	cmd.Flag("slo", "The SLO file.").Default("alerts/slo.yaml").StringVar(&c.slo)
+	cmd.Flag("out", "The run directory; runs/<run id> by default.").StringVar(&c.out)
+	cmd.Flag("run-id", "Names the run in labels and files; made from the time by default.").StringVar(&c.id)
+	cmd.Flag("web.listen-address", "Address of the metrics page. Repeatable.").Default(":10511").StringsVar(&c.listen)
+	cmd.Flag("web.config.file", "File that turns on TLS or authentication for the metrics page, as of the Prometheus exporter toolkit.").StringVar(&c.webConfig)
+	cmd.Flag("scrape.wait", "How long a step waits until the ones before it have been scraped.").Default(run.DefaultScrapeWait.String()).DurationVar(&c.scrapeWait)
+	cmd.Flag("scrape.final-wait", "How long the end waits for the last values to be scraped.").Default(run.DefaultFinalWait.String()).DurationVar(&c.finalWait)
+	cmd.Flag("grace", "How long requests in flight may go on after an interruption.").Default(run.DefaultGrace.String()).DurationVar(&c.grace)
+	cmd.Flag("allow-production", "Drive a target whose plan says environment: production.").BoolVar(&c.allowProduction)
+	cmd.Flag("prometheus.url", "A Prometheus that scrapes this run: at the end it is asked whether it has every value.").StringVar(&c.prometheus)
+	return c
+}
+
+// do reads and checks everything before the first request, then runs.
+func (c *runCommand) do(ctx context.Context, logger *slog.Logger, stdout, stderr io.Writer) error {
+	opts, err := c.options(logger, stderr)
+	if err != nil {
+		return usageError{err}
+	}
+	page, err := listen(c.listen, c.webConfig, logger)
+	if err != nil {
+		return err
+	}
+	defer page.close()
+	preflight(stderr, opts.Plan, opts.SLO)
+
+	interrupts := watchSignals(ctx, stderr)
+	defer interrupts.stop()
+	opts.Abort = interrupts.second.Done()
+	r, err := run.Start(interrupts.first, opts)
+	if err != nil {
+		return usageError{err}
+	}
+	if err := page.serve(r.Handler(), "loadgen "+opts.RunID); err != nil {
+		return errors.Join(err, r.Close(ctx))
+	}
+	fmt.Fprintf(stderr, "run %s, directory %s, metrics at %s\n", opts.RunID, opts.Dir, page.urls())
+	err = r.RunRounds(interrupts.first)
+	closing, cancel := interrupts.closing()
+	defer cancel()
+	err = errors.Join(err, r.Close(closing))
+	m := r.Manifest()
+	fmt.Fprintf(stdout, "run %s is %s (final values: %s); directory %s\n", m.Run, m.State, m.FinalScrape, opts.Dir)
+	return err
+}
+
+// options reads both files and says everything that is wrong with either at once.
+func (c *runCommand) options(logger *slog.Logger, stderr io.Writer) (run.Options, error) {
+	p, planErr := plan.Load(c.plan)
+	s, sloErr := slo.Load(c.slo)
+	if err := errors.Join(planErr, sloErr); err != nil {
+		return run.Options{}, err
+	}
+	if err := p.CheckEnvironment(c.allowProduction); err != nil {
+		return run.Options{}, err
+	}
+	if c.id == "" {
+		c.id = newRunID(time.Now())
+	}
+	if err := record.ValidRunID(c.id); err != nil {
+		return run.Options{}, err
+	}
+	if c.out == "" {
+		c.out = filepath.Join("runs", c.id)
+	}
+	confirm, err := c.confirm()
+	if err != nil {
+		return run.Options{}, err
+	}
+	return run.Options{
+		Plan: p, SLO: s, RunID: c.id, Dir: c.out, Version: version(),
+		ScrapeWait: c.scrapeWait, FinalWait: c.finalWait, Grace: c.grace, Confirm: confirm,
+		Progress: run.NewProgress(stderr, isTerminal(stderr)), Logger: logger,
+	}, nil
+}
+
+// confirm is how the last values are confirmed by query; nil without an address.
+func (c *runCommand) confirm() (func(context.Context, record.Manifest) error, error) {
+	if c.prometheus == "" {
+		return nil, nil
+	}
+	client, err := api.NewClient(api.Config{Address: c.prometheus})
+	if err != nil {
+		return nil, fmt.Errorf("--prometheus.url: %w", err)
+	}
+	return run.ByQuery(v1.NewAPI(client)), nil
+}
+
+// preflight says what the plan can decide before anything is sent.
+func preflight(w io.Writer, p *plan.Plan, s *slo.File) {
+	for _, text := range p.Warnings() {
+		fmt.Fprintf(w, "warning: %s\n", text)
+	}
+	for _, n := range plan.Preflight(p, s) {
+		fmt.Fprintf(w, "preflight: %s\n", n.Sentence)
+	}
+}
+
+// newRunID is unique enough for runs that start in the same second, and sorts by time.
+func newRunID(now time.Time) string {
+	var b [2]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return now.UTC().Format("20060102-150405") + "-" + hex.EncodeToString(b[:])
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
