@@ -63,8 +63,12 @@ func (s Step) window() float64 {
 // interrupted reports whether the step was cut by the person who ran it.
 func (s Step) interrupted() bool { return strings.HasPrefix(s.Stopped, "interrupted") }
 
-// stopCut reports whether a stop condition ended the step: its counts count.
+// stopCut reports whether a stop condition or a time limit ended the step: its counts count.
 func (s Step) stopCut() bool { return s.Stopped != "" && !s.interrupted() }
+
+// endsRound reports whether the step was cut by the plan's stop rule, which leaves out the higher
+// steps of the round.
+func (s Step) endsRound() bool { return strings.HasPrefix(s.Stopped, "error_ratio") }
 
 func passed(name, detail string) Check { return Check{name, Passed, detail} }
 
@@ -91,7 +95,7 @@ func edges(s Step, state string) Check {
 	case s.interrupted() && aborted > 0:
 		return failed(checkEdges, "interrupted with %s aborted: the slowest ones are missing from the counts; run it again", count(aborted, "request"))
 	case s.stopCut():
-		return passed(checkEdges, "cut by the stop rule ("+s.Stopped+"); its counts count")
+		return passed(checkEdges, "cut short ("+s.Stopped+"); its counts count")
 	}
 	return passed(checkEdges, "all four edges are there")
 }
@@ -205,13 +209,13 @@ func concurrency(s Step, interval float64) Check {
 	return passed(checkConcurrency, fmt.Sprintf("%.3g of %d in flight on average", achieved, s.Concurrency))
 }
 
-// tooShort excuses a step that the stop rule cut before its window could tell anything.
+// tooShort excuses a step that was cut before its window could tell anything.
 func tooShort(name string, s Step, interval float64) (Check, bool) {
 	least := math.Max(1, interval)
 	if !s.stopCut() || s.window() >= least {
 		return Check{}, false
 	}
-	return Check{name, NotChecked, fmt.Sprintf("the stop rule cut the step after %.3g s: too short to tell", s.window())}, true
+	return Check{name, NotChecked, fmt.Sprintf("cut short after %.3g s: too short to tell", s.window())}, true
 }
 
 // longest estimates the longest request of a step, in seconds: the P99 of ok requests where it is

@@ -205,7 +205,7 @@ func unreached(run Run, concurrency int) string {
 func cutBelow(run Run, concurrency int) (int, bool) {
 	lowest, found := 0, false
 	for _, s := range run.Steps {
-		if s.Phase == PhaseRamp && s.stopCut() && s.Concurrency < concurrency && (!found || s.Concurrency < lowest) {
+		if s.Phase == PhaseRamp && s.endsRound() && s.Concurrency < concurrency && (!found || s.Concurrency < lowest) {
 			lowest, found = s.Concurrency, true
 		}
 	}

@@ -68,7 +68,7 @@ type Step struct {
 	Start, MeasureFrom, MeasureTo, End *float64 // from the step-edge series
 
 	Unscraped bool
-	Stopped   string   // the stop condition that cut it
+	Stopped   string   // what cut it short: "error_ratio: …" for the stop rule, "interrupted"
 	Limited   []string // reasons for client_limited
 
 	Outcomes map[string]int64 // measured requests by outcome, from PromQL

@@ -21,8 +21,9 @@ const (
 // named is how many steps a summary names before it counts the rest.
 const named = 3
 
-// missingEdges returns, for each per-request objective without a count somewhere, why. It holds
-// for the whole run: an edge that one scrape lacks is a setting, not an accident of one step.
+// missingEdges returns, for each per-request objective without a count in a step that is otherwise
+// sound, why. It holds for the whole run: an edge that one step lacks is a setting, and not an
+// accident of that step. A void step has no counts for its own reasons.
 func missingEdges(run Run) map[string]string {
 	missing := map[string]string{}
 	for _, o := range run.Objectives {
@@ -30,7 +31,8 @@ func missingEdges(run Run) map[string]string {
 			continue
 		}
 		for _, s := range run.Steps {
-			if why := s.Counts[o.Name].Missing; why != "" && (missing[o.Name] == "" || why < missing[o.Name]) {
+			why := s.Counts[o.Name].Missing
+			if why != "" && (missing[o.Name] == "" || why < missing[o.Name]) && judgeRound(run, s).Valid {
 				missing[o.Name] = why
 			}
 		}
