@@ -75,10 +75,10 @@ func (r *Runner) step(ctx context.Context, place Place) (drive.Summary, error) {
 	}
 	id := record.StepID{Phase: string(stage.Phase), Round: stage.Round, Step: stage.Step, Concurrency: stage.Concurrency}
 	live, err := r.begin(ctx, id)
-	switch {
-	case ctx.Err() != nil:
-		return drive.Summary{}, interrupted(ctx, stage)
-	case err != nil:
+	if err != nil {
+		if ctx.Err() != nil {
+			err = interrupted(ctx, stage)
+		}
 		return drive.Summary{}, err
 	}
 	r.started = true
