@@ -41,12 +41,18 @@ func Load(ctx context.Context, o Options) (*verdict.Run, *Log, error) {
 	}
 	l := &loader{Options: o, api: api, address: address, log: log, steps: map[stepKey]*step{}}
 	l.run = l.describe()
-	for _, part := range []func(context.Context) error{l.readClock, l.readEdges, l.readSteps, l.readSignals} {
+	for _, part := range []func(context.Context) error{l.readClock, l.readEdges} {
 		if err := part(ctx); err != nil {
 			return nil, log, err
 		}
-		if len(l.steps) == 0 {
-			break // only possible with a manifest that has no step yet
+	}
+	if len(l.steps) == 0 { // only possible with a manifest that has no step yet
+		l.finish()
+		return l.run, log, nil
+	}
+	for _, part := range []func(context.Context) error{l.readSteps, l.readSignals} {
+		if err := part(ctx); err != nil {
+			return nil, log, err
 		}
 	}
 	l.finish()

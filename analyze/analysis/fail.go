@@ -1,0 +1,49 @@
+package analysis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"firstbreach/analyze/verdict"
+)
+
+// The exit statuses of a verdict that --fail-on names.
+const (
+	ExitBreach       = 10
+	ExitInconclusive = 20
+	ExitInvalid      = 30 // invalid or no data
+)
+
+// FailOn is the set of verdicts that make a pipeline fail.
+type FailOn []string
+
+// ParseFailOn reads a list such as "breach,invalid".
+func ParseFailOn(text string) (FailOn, error) {
+	known := []string{"breach", "inconclusive", "invalid"}
+	var set FailOn
+	for word := range strings.SplitSeq(text, ",") {
+		word = strings.TrimSpace(word)
+		switch {
+		case word == "":
+		case !slices.Contains(known, word):
+			return nil, fmt.Errorf("--fail-on: %q is no verdict; write a list of %s", word, strings.Join(known, ", "))
+		default:
+			set = append(set, word)
+		}
+	}
+	return set, nil
+}
+
+// Exit is the exit status for a verdict: 0 unless the set names it.
+func (f FailOn) Exit(s verdict.State) int {
+	switch {
+	case s == verdict.Breach && slices.Contains(f, "breach"):
+		return ExitBreach
+	case s == verdict.Inconclusive && slices.Contains(f, "inconclusive"):
+		return ExitInconclusive
+	case (s == verdict.Invalid || s == verdict.NoData) && slices.Contains(f, "invalid"):
+		return ExitInvalid
+	}
+	return 0
+}

@@ -1,0 +1,184 @@
+// Command analyze finds where a run first broke its SLO.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/promslog"
+	"github.com/prometheus/common/promslog/flag"
+	"github.com/prometheus/common/version"
+	"golang.org/x/term"
+
+	"firstbreach/analyze/analysis"
+	"firstbreach/analyze/standalone"
+	"firstbreach/analyze/store"
+	"firstbreach/internal/strictyaml"
+	"firstbreach/loadgen/sim"
+)
+
+// Exit statuses besides those of --fail-on.
+const (
+	exitFailed = 1 // it could not be done
+	exitUsage  = 2 // usage or configuration
+)
+
+// command is one subcommand: it returns the exit status of a verdict, 0 when there is nothing to fail.
+type command func(ctx context.Context, logger *slog.Logger, abort <-chan struct{}) (int, error)
+
+func main() {
+	app := kingpin.New("analyze", "Find where an LLM service first breaks its SLO as concurrency rises.")
+	app.HelpFlag.Short('h')
+	app.Version(version.Print("firstbreach analyze"))
+	app.UsageWriter(os.Stdout)
+	logConfig := &promslog.Config{}
+	flag.AddFlags(app, logConfig)
+
+	commands := map[string]command{}
+	for _, add := range []func(*kingpin.Application) (string, command){addStandalone, addReport, addStore, addSimulator} {
+		name, run := add(app)
+		commands[name] = run
+	}
+	name, err := app.Parse(os.Args[1:])
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "analyze: %v (see analyze --help)\n", err)
+		os.Exit(exitUsage)
+	}
+	logConfig.Writer = os.Stderr
+	ctx, abort := interruptible()
+	status, err := commands[name](ctx, promslog.New(logConfig), abort)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "analyze: %v\n", err)
+		status = exitStatus(err)
+	}
+	os.Exit(status)
+}
+
+// interruptible gives a context that ends at the first Ctrl-C or SIGTERM, and a channel that is
+// closed at the second.
+func interruptible() (context.Context, <-chan struct{}) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	abort := make(chan struct{})
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		cancel(errors.New((<-signals).String()))
+		<-signals
+		close(abort)
+	}()
+	return ctx, abort
+}
+
+func exitStatus(err error) int {
+	var file *strictyaml.Error
+	var usage *standalone.UsageError
+	if errors.As(err, &file) || errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func addStandalone(app *kingpin.Application) (string, command) {
+	cmd := app.Command("standalone", "Do the whole job in one command: run the plan, store what it shows, judge it and write the report. "+
+		"Without --target and --plan it runs against a simulated engine.")
+	var o standalone.Options
+	cmd.Flag("target", "Base URL of the endpoint to test, such as http://127.0.0.1:11434.").PlaceHolder("URL").StringVar(&o.Target.URL)
+	cmd.Flag("api", "What it speaks: openai-chat, openai-completions, ollama-chat or ollama-generate.").PlaceHolder("NAME").StringVar(&o.Target.API)
+	cmd.Flag("model", "The model to ask for.").PlaceHolder("NAME").StringVar(&o.Target.Model)
+	cmd.Flag("metrics", "The engine's own metrics page; looked for at /metrics of the target when left out.").PlaceHolder("URL").StringVar(&o.Target.Metrics)
+	cmd.Flag("host-metrics", "Metrics page of an exporter on the target's host, where that is another machine.").PlaceHolder("URL").StringVar(&o.Target.HostMetrics)
+	cmd.Flag("api-key-env", "Environment variable that holds the API key.").PlaceHolder("NAME").StringVar(&o.Target.KeyEnv)
+	cmd.Flag("api-key-file", "File that holds the API key.").PlaceHolder("FILE").StringVar(&o.Target.KeyFile)
+	cmd.Flag("plan", "Plan file (docs/plan-file.md); built in when left out.").PlaceHolder("FILE").StringVar(&o.PlanFile)
+	cmd.Flag("slo", "SLO file (docs/slo-file.md); built in when left out.").PlaceHolder("FILE").StringVar(&o.SLOFile)
+	cmd.Flag("out", "Run directory; runs/<run ID> when left out.").PlaceHolder("DIR").StringVar(&o.Dir)
+	cmd.Flag("run-id", "Name of the run; made from the time when left out.").PlaceHolder("ID").StringVar(&o.RunID)
+	cmd.Flag("allow-production", "Let a plan whose environment is production run.").BoolVar(&o.AllowProduction)
+	cmd.Flag("store.listen-address", "Address of the embedded Prometheus; any free port of 127.0.0.1 when left out.").PlaceHolder("ADDR").StringVar(&o.StoreAddress)
+	cmd.Flag("loadgen.listen-address", "Address of the load generator's metrics; any free port when left out.").PlaceHolder("ADDR").StringVar(&o.LoadgenAddress)
+	cmd.Flag("exporter.listen-address", "Address of the host's metrics; any free port when left out.").PlaceHolder("ADDR").StringVar(&o.ExporterAddress)
+	cmd.Flag("sim.listen-address", "Address of the simulated engine; any free port when left out.").PlaceHolder("ADDR").StringVar(&o.SimAddress)
+	failOn := failOnFlag(cmd)
+	return cmd.FullCommand(), func(ctx context.Context, logger *slog.Logger, abort <-chan struct{}) (int, error) {
+		fail, err := analysis.ParseFailOn(*failOn)
+		if err != nil {
+			return exitUsage, err
+		}
+		o.Version, o.Out, o.Progress, o.Abort = version.Version, os.Stdout, os.Stderr, abort
+		o.Terminal = term.IsTerminal(int(os.Stderr.Fd()))
+		o.Simulator = simulatorCommand
+		_ = logger // Prometheus's own log would drown the progress: its faults are in the report
+		out, err := standalone.Run(ctx, o)
+		return fail.Exit(out.State), err
+	}
+}
+
+func failOnFlag(cmd *kingpin.CmdClause) *string {
+	return cmd.Flag("fail-on", "Verdicts that make the exit status non-zero: a list of breach (10), inconclusive (20), invalid (30).").PlaceHolder("LIST").String()
+}
+
+// simulatorCommand is this program again, as the simulated engine.
+func simulatorCommand(flags []string) *exec.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	return exec.Command(self, append([]string{simulatorName}, flags...)...)
+}
+
+const simulatorName = "simulator"
+
+// addSimulator is standalone's child process; people use `loadgen sim`.
+func addSimulator(app *kingpin.Application) (string, command) {
+	cmd := app.Command(simulatorName, "Serve the simulated engine until standard input is closed.").Hidden()
+	cfg := sim.Flags(cmd)
+	address := cmd.Flag("web.listen-address", "Address to listen on.").Default("127.0.0.1:0").String()
+	return cmd.FullCommand(), func(_ context.Context, _ *slog.Logger, _ <-chan struct{}) (int, error) {
+		// Ctrl-C on a terminal reaches the child too, but its end is the parent's to decide.
+		return 0, standalone.ServeSimulator(context.Background(), *cfg, *address, os.Stdin, os.Stdout)
+	}
+}
+
+func addReport(app *kingpin.Application) (string, command) {
+	cmd := app.Command("report", "Analyse one run and write its report. With --run it reads the run's own Prometheus data, or that of --prometheus.url; "+
+		"without it, --run-id, --slo and --prometheus.url are needed.")
+	dir := cmd.Flag("run", "Run directory.").PlaceHolder("DIR").String()
+	url := cmd.Flag("prometheus.url", "Prometheus that scraped the run: Prometheus, Thanos, Mimir or VictoriaMetrics.").PlaceHolder("URL").String()
+	runID := cmd.Flag("run-id", "Run to analyse, where there is no run directory.").PlaceHolder("ID").String()
+	sloFile := cmd.Flag("slo", "SLO file; the run's own when left out.").PlaceHolder("FILE").String()
+	out := cmd.Flag("out", "Where the report goes; the run directory when left out.").PlaceHolder("DIR").String()
+	format := cmd.Flag("format", "What is printed: headline (three lines) or markdown (the whole report).").Default("headline").Enum("headline", "markdown")
+	failOn := failOnFlag(cmd)
+	return cmd.FullCommand(), func(ctx context.Context, logger *slog.Logger, _ <-chan struct{}) (int, error) {
+		fail, err := analysis.ParseFailOn(*failOn)
+		if err != nil {
+			return exitUsage, err
+		}
+		r := reporting{dir: *dir, url: *url, runID: *runID, slo: *sloFile, out: *out, format: *format}
+		state, err := r.run(ctx, logger)
+		return fail.Exit(state), err
+	}
+}
+
+func addStore(app *kingpin.Application) (string, command) {
+	cmd := app.Command("store", "Serve a finished run's Prometheus data, so that a Grafana can open it.")
+	dir := cmd.Flag("run", "Run directory.").Required().PlaceHolder("DIR").String()
+	address := cmd.Flag("web.listen-address", "Address to listen on.").Default("127.0.0.1:9090").String()
+	return cmd.FullCommand(), func(ctx context.Context, logger *slog.Logger, _ <-chan struct{}) (int, error) {
+		s, err := store.Open(ctx, store.Options{Dir: filepath.Join(*dir, "prometheus"), ListenAddress: *address, ReadOnly: true, Logger: logger})
+		if err != nil {
+			return 0, err
+		}
+		fmt.Printf("The run's Prometheus data is at %s: add it to Grafana as a Prometheus data source. Ctrl-C ends this.\n", s.URL())
+		<-ctx.Done()
+		return 0, s.Close()
+	}
+}

@@ -1,0 +1,117 @@
+package standalone
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"firstbreach/analyze/report"
+	"firstbreach/analyze/verdict"
+	"firstbreach/internal/slo"
+	"firstbreach/loadgen/plan"
+	"firstbreach/loadgen/record"
+	"firstbreach/loadgen/sim"
+)
+
+// explain says what is about to happen.
+func (j *job) explain() {
+	p := j.plan
+	say := func(name, format string, args ...any) {
+		fmt.Fprintf(j.Out, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintf(j.Out, "As concurrency rises, where does the service first break its SLO?\n\n")
+	if j.sim != nil {
+		say("target", "a simulated engine with %d slots, in a process of its own: %s (%s)", sim.Demo().Slots, p.Target.URL, p.Target.API)
+	} else {
+		say("target", "%s (%s, model %s)", p.Target.URL, p.Target.API, p.Target.Model)
+	}
+	if p.Target.Metrics == "" {
+		say("", "it has no metrics page that we know of: the service layer will have no data")
+	}
+	if p.Target.HostMetrics == "" && !onLoopback(p.Target.URL) {
+		say("", "it is on another machine: the resource layer will have no data without --host-metrics, an exporter there")
+	}
+	say("plan", "%s", j.planFrom)
+	say("", "%d rounds of baseline %d, ladder %s, recovery %d; %s", p.Rounds, p.Baseline.Concurrency, ladder(p), p.Recovery.Concurrency, stepSize(p))
+	if least := leastTime(p); least > 0 {
+		say("", "that takes at least %s", least.Round(time.Second))
+	}
+	say("objectives", "%s", j.sloFrom)
+	for _, o := range j.slo.PerRequest() {
+		say("", "%s: %s", o.Name, inWords(o))
+	}
+	for _, n := range plan.Preflight(p, j.slo) {
+		if !n.Enough {
+			say("warning", "%s", n.Sentence)
+		}
+	}
+	for _, w := range p.Warnings() {
+		say("warning", "%s", w)
+	}
+	say("store", "embedded Prometheus, %s (a Grafana can read it while this runs)", j.store.URL())
+	say("results", "%s", j.Dir)
+	fmt.Fprintf(j.Out, "\nCtrl-C ends it early and keeps what was measured.\n\n")
+}
+
+func ladder(p *plan.Plan) string {
+	steps := make([]string, len(p.Ramp.Concurrency))
+	for i, c := range p.Ramp.Concurrency {
+		steps[i] = fmt.Sprint(c)
+	}
+	return strings.Join(steps, ", ")
+}
+
+func stepSize(p *plan.Plan) string {
+	if p.Step.Duration > 0 {
+		return fmt.Sprintf("%s a step", p.Step.Duration)
+	}
+	return fmt.Sprintf("%d requests and at least %s a step", p.Step.Requests, p.Step.MinDuration)
+}
+
+// leastTime is how long the run lasts when the target is never the one to wait for.
+func leastTime(p *plan.Plan) time.Duration {
+	steps := time.Duration(len(p.Stages(1)) * p.Rounds)
+	return steps * (max(p.Step.MinDuration, p.Step.Duration) + p.Cooldown)
+}
+
+func inWords(o slo.Objective) string {
+	switch o.Kind {
+	case slo.Latency:
+		return fmt.Sprintf("%s of requests with %s ≤ %s", o.Target.Text(), strings.ReplaceAll(o.Signal, "_", " "), o.Threshold)
+	case slo.Timeouts:
+		return fmt.Sprintf("%s of requests without a timeout", o.Target.Text())
+	default:
+		return fmt.Sprintf("%s of requests succeed", o.Target.Text())
+	}
+}
+
+// conclude says what was found, where it is and what to try next.
+func (j *job) conclude(doc *report.Document, res verdict.Result) {
+	fmt.Fprintln(j.Out)
+	for _, line := range doc.Headline() {
+		fmt.Fprintln(j.Out, line)
+	}
+	file := func(name string) string { return filepath.Join(j.Dir, name) }
+	fmt.Fprintf(j.Out, "\nReport: %s (also %s, %s, %s beside it)\n", file(record.ReportHTML), record.ReportMD, record.ReportJSON, record.ReportJUnit)
+	fmt.Fprintf(j.Out, "Open the run's data in Grafana: analyze store --run %s\n", j.Dir)
+	for _, hint := range j.next(res) {
+		fmt.Fprintf(j.Out, "Try next: %s\n", hint)
+	}
+}
+
+// next are sensible commands to go on with.
+func (j *job) next(res verdict.Result) []string {
+	if j.sim != nil {
+		return []string{"your own server, for instance: analyze standalone --target http://127.0.0.1:11434 --api ollama-chat --model gemma3:270m"}
+	}
+	switch {
+	case res.FirstBreach != nil && res.FirstBreach.LastOK != nil && res.FirstBreach.Concurrency-*res.FirstBreach.LastOK > 1:
+		return []string{fmt.Sprintf("a plan (--plan) with a ladder between %d and %d, to narrow the first breach down", *res.FirstBreach.LastOK, res.FirstBreach.Concurrency)}
+	case res.State == verdict.None:
+		return []string{fmt.Sprintf("a plan (--plan) with a ladder above %d: nothing broke so far", j.plan.Ramp.Concurrency[len(j.plan.Ramp.Concurrency)-1])}
+	case res.State == verdict.Inconclusive:
+		return []string{"a plan (--plan) with more requests a step: the report says how many a decision needs"}
+	}
+	return nil
+}
