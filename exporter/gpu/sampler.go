@@ -167,12 +167,14 @@ func (w *worker) down(ret Return) *Snapshot {
 	return &Snapshot{Reason: reason, Taken: time.Now(), Errors: maps.Clone(w.errors)}
 }
 
-// fail counts a failed call, and logs it the first time.
+// fail counts a failed call, and logs it the first time. A machine without a driver is no failure.
 func (w *worker) fail(function, uuid string, ret Return) {
 	if ret.unavailable() && function != "nvmlInit" {
 		return
 	}
-	w.errors[Failure{function, ret}]++
+	if ret != LibraryNotFound {
+		w.errors[Failure{function, ret}]++
+	}
 	key := function + uuid + ret.String()
 	if w.logged[key] {
 		return

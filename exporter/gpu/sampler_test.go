@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 
 // fakeDriver is a driver whose answers a test sets. The zero value has no GPU.
 type fakeDriver struct {
+	mu        sync.Mutex
 	inits     []Return // one for each Init, the last one for ever
 	countRet  Return
 	gpus      []*fakeGPU
@@ -23,11 +25,19 @@ type fakeDriver struct {
 	parallel  atomic.Bool // two calls at once were seen
 }
 
+// enter notes a call; a test changes the driver with set only.
 func (f *fakeDriver) enter() func() {
 	if f.calling.Add(1) > 1 {
 		f.parallel.Store(true)
 	}
-	return func() { f.calling.Add(-1) }
+	f.mu.Lock()
+	return func() { f.mu.Unlock(); f.calling.Add(-1) }
+}
+
+func (f *fakeDriver) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
 }
 
 func (f *fakeDriver) Init() Return {
@@ -43,33 +53,37 @@ func (f *fakeDriver) Init() Return {
 func (f *fakeDriver) Shutdown() Return          { defer f.enter()(); f.shutdowns++; return Success }
 func (f *fakeDriver) Version() (string, Return) { defer f.enter()(); return "610.57", Success }
 func (f *fakeDriver) Count() (int, Return)      { defer f.enter()(); return len(f.gpus), f.countRet }
+
+// Device returns the GPU as it is now.
 func (f *fakeDriver) Device(i int) (Device, Return) {
 	defer f.enter()()
-	return f.gpus[i], f.gpus[i].handle
+	f.gpus[i].seen++
+	now := *f.gpus[i]
+	return &now, now.handle
 }
 
+// fakeGPU is one GPU; seen counts the samples of it.
 type fakeGPU struct {
-	handle          Return // of the handle
-	uuid            string
-	util, bus       uint32
-	utilRet         Return
-	mem             MemoryInfo
-	memRet          Return
-	milliwatts      uint32
-	powerRet        Return
-	millijoules     uint64
-	energyRet       Return
-	celsius         int32
-	temperatureRet  Return
-	hang            chan struct{} // Utilization blocks until it is closed
-	utilizationSeen int
+	handle         Return // of the handle
+	uuid           string
+	util, bus      uint32
+	utilRet        Return
+	mem            MemoryInfo
+	memRet         Return
+	milliwatts     uint32
+	powerRet       Return
+	millijoules    uint64
+	energyRet      Return
+	celsius        int32
+	temperatureRet Return
+	hang           chan struct{} // Utilization blocks until it is closed
+	seen           int
 }
 
 func (g *fakeGPU) UUID() (string, Return)     { return g.uuid, Success }
 func (g *fakeGPU) Name() (string, Return)     { return "NVIDIA Test", Success }
 func (g *fakeGPU) PCIBusID() (string, Return) { return "00000000:" + g.uuid + ":00.0", Success }
 func (g *fakeGPU) Utilization() (uint32, uint32, Return) {
-	g.utilizationSeen++
 	if g.hang != nil {
 		<-g.hang
 	}
@@ -140,8 +154,8 @@ func TestCallsDoNotDependOnReaders(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	})
-	if f.gpus[0].utilizationSeen < 10 || f.gpus[0].utilizationSeen > 11 {
-		t.Errorf("%d samples in 10 s, want one a second", f.gpus[0].utilizationSeen)
+	if f.gpus[0].seen < 10 || f.gpus[0].seen > 11 {
+		t.Errorf("%d samples in 10 s, want one a second", f.gpus[0].seen)
 	}
 }
 
@@ -207,7 +221,7 @@ func TestLostGPU(t *testing.T) {
 				s := Start(Options{Driver: f})
 				defer s.Close()
 				synctest.Wait()
-				c.lose(f)
+				f.set(func() { c.lose(f) })
 				time.Sleep(3 * time.Second)
 				synctest.Wait()
 				snap := s.Snapshot()
@@ -281,12 +295,12 @@ func TestReinit(t *testing.T) {
 		s := Start(Options{Driver: f})
 		defer s.Close()
 		synctest.Wait()
-		f.gpus[0].powerRet = Uninitialized
+		f.set(func() { f.gpus[0].powerRet = Uninitialized })
 		time.Sleep(2 * time.Second)
 		if snap := s.Snapshot(); snap.Up || snap.Reason != "uninitialized" {
 			t.Errorf("snapshot %+v", snap)
 		}
-		f.gpus[0].powerRet = Success
+		f.set(func() { f.gpus[0].powerRet = Success })
 		time.Sleep(31 * time.Second)
 		if snap := s.Snapshot(); !snap.Up || !snap.GPUs[0].Up {
 			t.Errorf("snapshot %+v", snap)
@@ -302,7 +316,7 @@ func TestHang(t *testing.T) {
 		s := Start(Options{Driver: f})
 		synctest.Wait()
 		release := make(chan struct{})
-		g.hang = release
+		f.set(func() { g.hang = release })
 		time.Sleep(9 * time.Second)
 		if snap := s.Snapshot(); !snap.Up {
 			t.Errorf("down after 9 s: %s", snap.Reason)
