@@ -178,6 +178,9 @@ func (l *loader) setTimes() {
 			last, ended = max(last, unix(*m.EndedAt)), true
 		}
 	}
+	if l.begin.IsZero() {
+		l.begin = l.now
+	}
 	if ended && last > 0 {
 		l.end = fromUnix(last)
 	}
