@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -117,7 +118,7 @@ func (e *Engine) ClearFaults() {
 	e.rouse()
 }
 
-// Availability is whether the engine answers.
+// availability is whether the engine answers.
 type availability int
 
 const (
@@ -143,7 +144,7 @@ func (e *Engine) available() availability {
 func (e *Engine) stop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, s := range append(append([]*sequence(nil), e.core.waiting...), e.core.active...) {
+	for _, s := range slices.Concat(e.core.waiting, e.core.active) {
 		e.core.end(s, FailReset)
 	}
 }
