@@ -350,6 +350,9 @@ func (x *exchange) conclude(r *Result) {
 		return
 	}
 	r.Outcome, r.Error = t.failure.outcome, oneLine(t.failure.message, x.c.secrets)
+	if r.Error == "" {
+		r.Error = "an error without words"
+	}
 	switch r.Outcome {
 	case Timeout:
 		r.TimeoutKind = x.expired

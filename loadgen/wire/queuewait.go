@@ -45,6 +45,9 @@ func (t *tally) ollamaQueueWait(e2e float64) (float64, bool) {
 		t.warn("model_loaded")
 		return 0, false
 	}
+	if g.total <= 0 && g.generate <= 0 {
+		return 0, false
+	}
 	service := g.load + g.prompt + g.generate
 	if g.total <= 0 || g.generate <= 0 || min(g.load, g.prompt) < 0 || service > g.total*timingSlack {
 		t.warn("timings_inconsistent")

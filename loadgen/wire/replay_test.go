@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,7 +26,6 @@ type segment struct {
 type recording struct {
 	segments []segment
 	end      time.Duration // when it closes the connection
-	reset    bool          // it leaves the body unfinished; otherwise the segments say how it ends
 }
 
 // newTestClient returns a client for api with these options filled in.
@@ -51,12 +51,14 @@ func play(t *testing.T, c *Client, rec recording) Result {
 
 func playContext(t *testing.T, ctx context.Context, c *Client, rec recording) Result {
 	t.Helper()
+	var servers sync.WaitGroup
 	c.transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
-		go answer(server, rec)
+		servers.Go(func() { answer(server, rec) })
 		return arrival.Wrap(client), nil
 	}
 	r := c.Do(ctx, c.Dialect().Body(Request{Model: "m", Prompt: "p", OutputTokens: 8}))
+	servers.Wait()
 	c.CloseIdle()
 	return r
 }

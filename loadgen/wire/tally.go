@@ -13,7 +13,7 @@ const maxChoices = 128
 type tally struct {
 	firstEvent, firstText, firstContent, lastText, finished time.Time
 
-	chunks      int
+	chunks      int // text chunks, counted for each choice
 	gaps        []time.Duration
 	choices     []choiceState
 	firstTokens int // tokens generated up to the first text chunk, where the server counts along; else 0
@@ -35,9 +35,10 @@ type tally struct {
 
 // choiceState is how far one choice got.
 type choiceState struct {
-	index    int
-	finished bool
-	lastText time.Time
+	index     int
+	finished  bool
+	lastText  time.Time
+	lastEvent int // number of the event that brought lastText
 }
 
 // add counts one event.
@@ -56,7 +57,6 @@ func (t *tally) add(e *event, at time.Time) {
 	}
 	t.addUsage(e)
 	if text {
-		t.chunks++
 		if t.firstText.IsZero() {
 			t.firstText = at
 			t.firstTokens = max(e.outputTokens, e.engine.outputTokens)
@@ -76,10 +76,13 @@ func (t *tally) addChoice(c *choice, at time.Time) bool {
 		return false
 	}
 	if c.text {
-		if !s.lastText.IsZero() {
-			t.gaps = append(t.gaps, at.Sub(s.lastText))
+		if s.lastEvent != t.events {
+			t.chunks++
+			if !s.lastText.IsZero() {
+				t.gaps = append(t.gaps, at.Sub(s.lastText))
+			}
 		}
-		s.lastText = at
+		s.lastText, s.lastEvent = at, t.events
 		if c.content && t.firstContent.IsZero() {
 			t.firstContent = at
 		}
