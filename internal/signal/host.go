@@ -16,7 +16,9 @@ func Host() *Engine {
 	swap := func(total, free string) Metric {
 		return gauge(free, UnitBytes, Sum).read(ReadRemainder).of(Term{Name: total})
 	}
-	disk := func(name, unit string) Metric { return counter(name, unit, "device") }
+	disk := func(name, unit string) Metric {
+		return counter(name, unit, "device").note("a device-mapper or RAID device counts beside the disks under it")
+	}
 	busy := func(name string) Metric {
 		m := disk(name, UnitSeconds)
 		m.Aggregate = Max
