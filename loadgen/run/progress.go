@@ -98,7 +98,8 @@ func (b *bar) Begin(p Place) {
 	}
 	b.bar = progressbar.NewOptions(limit, progressbar.OptionSetWriter(b.w), progressbar.OptionClearOnFinish(),
 		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
-		progressbar.OptionSetWidth(20), progressbar.OptionSetDescription(p.String()))
+		progressbar.OptionSetWidth(20), progressbar.OptionSetSpinnerChangeInterval(0),
+		progressbar.OptionSetDescription(p.String()))
 }
 
 func (b *bar) Update(p Place, g record.Glance) {

@@ -16,36 +16,36 @@ const confirmed = "confirmed"
 const confirmEvery = time.Second
 
 // Settle waits until the final values of every step so far have been scraped, at most FinalWait,
-// and notes in the manifest whether they were. Call it before a run is analysed that isn't closed
-// yet; Close calls it as well.
+// and notes in the manifest whether they were: by asking Prometheus where its address is known, else
+// by what the page saw of its scrapes. Call it before a run is analysed that isn't closed yet; Close
+// calls it as well.
 func (r *Runner) Settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.FinalWait)
 	defer cancel()
 	r.opts.Progress.Note("waiting for the final values to be scraped")
-	left := r.page.Settle(ctx, r.opts.FinalWait)
-	result := r.confirm(ctx, left)
+	var result string
+	if r.opts.Confirm != nil {
+		if result = r.ask(ctx); result != confirmed {
+			r.markUnscraped(r.page.Settle(ctx, 0))
+		}
+	} else {
+		r.markUnscraped(r.page.Settle(ctx, r.opts.FinalWait))
+		result = r.seen()
+	}
 	if result != confirmed {
-		r.markUnscraped(left)
 		r.opts.Logger.Warn("it could not be confirmed that every final value was scraped", "final_scrape", result)
 	}
 	r.edit(func(m *record.Manifest) { m.FinalScrape = result })
 	return r.writeManifest()
 }
 
-// confirm says whether everything was scraped: by asking Prometheus where its address is known,
-// else by what was seen of its scrapes.
-func (r *Runner) confirm(ctx context.Context, left []record.StepID) string {
-	if r.opts.Confirm != nil {
-		return r.ask(ctx)
-	}
+// seen says whether everything was scraped by what the page saw.
+func (r *Runner) seen() string {
 	var lost []string
 	for _, s := range r.Manifest().Steps {
 		if s.Unscraped {
 			lost = append(lost, stepID(s).String())
 		}
-	}
-	for _, id := range left {
-		lost = append(lost, id.String())
 	}
 	switch {
 	case len(lost) == 0:
@@ -62,14 +62,18 @@ func (r *Runner) confirm(ctx context.Context, left []record.StepID) string {
 
 // ask repeats its question until Prometheus has everything or the time is up.
 func (r *Runner) ask(ctx context.Context) string {
+	var last error
 	for {
 		err := r.opts.Confirm(ctx, r.Manifest())
 		if err == nil {
 			return confirmed
 		}
+		if last == nil || ctx.Err() == nil { // that the time was up in the middle of a question says nothing
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			return "not_confirmed: " + err.Error()
+			return "not_confirmed: " + last.Error()
 		case <-time.After(confirmEvery):
 		}
 	}
