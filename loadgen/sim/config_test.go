@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +100,26 @@ func TestParseFaultErrors(t *testing.T) {
 	} {
 		if _, err := ParseFault(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want one with %q", text, err, want)
+		}
+	}
+}
+
+// The page about the simulator lists every flag with its default.
+func TestFlagsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "simulator.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := kingpin.New("test", "")
+	cmd := app.Command("sim", "")
+	Flags(cmd)
+	for _, f := range cmd.Model().Flags {
+		row := "| `--" + f.Name + "` | "
+		if len(f.Default) > 0 {
+			row += "`" + f.Default[0] + "` |"
+		}
+		if !strings.Contains(string(page), row) {
+			t.Errorf("docs/simulator.md has no row %q", row)
 		}
 	}
 }

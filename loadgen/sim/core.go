@@ -70,7 +70,8 @@ type sequence struct {
 	doubtful  bool    // fails if the engine is fuller than ErrorAbove when its prefill ends
 
 	arrived  time.Duration
-	admitted time.Duration // for the first time
+	started  bool          // has held a slot
+	admitted time.Duration // when it first did
 	ready    time.Duration // end of the prefill under way
 	first    time.Duration // first token
 	last     time.Duration // latest token
@@ -214,8 +215,8 @@ func (c *core) admit() {
 // beginPrefill queues the sequence's tokens at the prefill unit; the fixed part follows in parallel.
 // After a preemption the output so far is computed anew with the prompt.
 func (c *core) beginPrefill(s *sequence) {
-	if s.generated == 0 {
-		s.admitted = c.now
+	if !s.started {
+		s.started, s.admitted = true, c.now
 		c.m.queueTime.Observe((c.now - s.arrived).Seconds())
 	}
 	factor := jitter(c.cfg, prefillDraw, uint64(s.number))

@@ -132,6 +132,7 @@ func scenarios() []struct {
 		{"slot-bound", Default(), ladder, 30, 10, ttft(100 * ms), FirstBreach{8, 4, CauseSlots, true}},
 		{"slot-bound by E2E", Default(), ladder, 30, 10, Goal{SignalE2E, 300 * ms, 0.95}, FirstBreach{8, 4, CauseSlots, true}},
 		{"KV-bound", with(func(c *Config) { c.Slots, c.KVTokens = 16, 84 }), ladder, 30, 10, ttft(100 * ms), FirstBreach{4, 2, CauseKV, true}},
+		{"KV-bound with preemption", with(func(c *Config) { c.Slots, c.KVTokens = 16, 130 }), ladder, 30, 10, ttft(100 * ms), FirstBreach{8, 2, CauseKV, false}},
 		{"error share above a concurrency", with(func(c *Config) { c.Slots, c.ErrorShare, c.ErrorAbove = 16, 0.2, 4 }), ladder, 30, 10,
 			Goal{Signal: SignalSuccess, Target: 0.99}, FirstBreach{8, 4, CauseErrors, true}},
 		{"errors in the stream", with(func(c *Config) {
@@ -271,5 +272,44 @@ func TestDemoNumbers(t *testing.T) {
 				t.Errorf("P5 TTFT = %v at 8 clients: too near to the limit of 80 ms", ttft[len(ttft)/20])
 			}
 		})
+	}
+}
+
+// What the engine counts is what its clients saw.
+func TestMetricsAgreeWithClients(t *testing.T) {
+	cfg := with(func(c *Config) { c.Slots, c.KVTokens = 16, 130 })
+	load := Load{8, 30, 10}
+	samples, page := closedLoop(t, cfg, load, 30)
+	requests := float64(8 * 30)
+	for name, want := range map[string]float64{
+		"vllm:prompt_tokens_total":                         requests * 30,
+		"vllm:generation_tokens_total":                     requests * 10,
+		"vllm:request_success_total/length":                requests,
+		"vllm:request_queue_time_seconds_count":            requests,
+		"vllm:time_to_first_token_seconds_count":           requests,
+		"vllm:inter_token_latency_seconds_count":           requests * 9,
+		"vllm:request_time_per_output_token_seconds_count": requests,
+		"vllm:num_requests_running":                        0,
+		"vllm:kv_cache_usage_perc":                         0,
+	} {
+		if got := page.value[name]; got != want {
+			t.Errorf("%s = %g, want %g", name, got, want)
+		}
+	}
+	if page.value["vllm:num_preemptions_total"] == 0 {
+		t.Error("no preemption: the scenario doesn't test what it should")
+	}
+	// The parts of a request's time add up.
+	parts := page.value["vllm:request_queue_time_seconds_sum"] + page.value["vllm:request_prefill_time_seconds_sum"] + page.value["vllm:request_decode_time_seconds_sum"]
+	if whole := page.value["vllm:e2e_request_latency_seconds_sum"]; math.Abs(parts-whole) > 1e-6 {
+		t.Errorf("queue, prefill and decode take %g s, the requests %g s", parts, whole)
+	}
+	sum := 0.0
+	for _, s := range samples {
+		sum += s.e2e.Seconds()
+	}
+	// The opening wave is in the engine's sums and not in the samples.
+	if mean, engine := sum/float64(len(samples)), page.value["vllm:e2e_request_latency_seconds_sum"]/requests; math.Abs(mean-engine) > 0.05*mean {
+		t.Errorf("mean E2E: clients %g s, engine %g s", mean, engine)
 	}
 }
