@@ -105,6 +105,13 @@ func (r *Result) setState(run Run, void []string) {
 		r.State, r.Reason = Inconclusive, "the baseline broke, yet the whole ladder held: something else than load was at work"
 	default:
 		r.State = None
+		return
+	}
+	switch run.State {
+	case "running":
+		r.Reason += "; loadgen was killed, or is still running"
+	case "interrupted":
+		r.Reason += "; the run was interrupted"
 	}
 }
 

@@ -1,0 +1,135 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"firstbreach/analyze/verdict"
+)
+
+// doNow lists what to do, the most urgent first, each with who does it where the SLO file says so.
+func (d *Document) doNow() []string {
+	out := []string{}
+	add := func(owner, text string) {
+		if owner != "" {
+			text = owner + ": " + text
+		}
+		if text = sentence(text); !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	if b := d.FirstBreach; b != nil {
+		if b.Action != "" {
+			add(b.Owner, b.Action)
+		}
+		for _, name := range b.Also {
+			if o, ok := d.objectiveNamed(name); ok && o.Action != "" {
+				add(o.Owner, o.Action)
+			}
+		}
+	}
+	for _, c := range d.Capacity {
+		if c.Verdict == verdict.NotHeld && c.Action != "" {
+			add(c.Owner, c.Action)
+		}
+	}
+	d.adviseMeasurement(add)
+	if d.State == verdict.None {
+		ladder := d.ladder()
+		add("", fmt.Sprintf("test above concurrency %d to find the first breach", ladder[len(ladder)-1].Concurrency))
+	}
+	return out
+}
+
+// adviseMeasurement says how to mend what kept steps from a verdict.
+func (d *Document) adviseMeasurement(add func(owner, text string)) {
+	for _, c := range d.Validity {
+		if c.Status == verdict.Failed {
+			add("", "mend the measurement ("+plain(c.Name)+"): "+c.Detail)
+		}
+	}
+	for _, s := range d.ladder() {
+		if s.Verdict != verdict.Inconclusive || d.FirstBreach != nil && s.Concurrency > d.FirstBreach.Concurrency {
+			continue
+		}
+		if n, ok := s.needed(); ok {
+			add("", fmt.Sprintf("give concurrency %d about %s more to decide it", s.Concurrency, counted(n, "request")))
+		} else {
+			add("", fmt.Sprintf("run concurrency %d again in further rounds: %s", s.Concurrency, s.undecidable()))
+		}
+	}
+}
+
+// needed is how many further requests decide every open objective of a step; false when requests
+// alone do not.
+func (s Step) needed() (int64, bool) {
+	var most int64
+	for _, o := range s.Objectives {
+		if o.Verdict != verdict.Inconclusive {
+			continue
+		}
+		if o.Needed == nil {
+			return 0, false
+		}
+		most = max(most, *o.Needed)
+	}
+	return most, most > 0
+}
+
+// undecidable is the reason of the first objective that more requests do not decide.
+func (s Step) undecidable() string {
+	for _, o := range s.Objectives {
+		if o.Verdict == verdict.Inconclusive && o.Needed == nil {
+			return o.Name + " " + o.Reason
+		}
+	}
+	return "more requests alone do not decide it"
+}
+
+// claimLimits says how far the answer carries.
+func (d *Document) claimLimits() []string {
+	out := []string{}
+	ladder := d.ladder()
+	if len(ladder) > 0 {
+		var tested []int
+		for _, s := range ladder {
+			if s.Valid {
+				tested = append(tested, s.Concurrency)
+			}
+		}
+		if len(tested) > 0 {
+			out = append(out, fmt.Sprintf("Tested at concurrency %s, and nowhere between or above.", concurrencies(tested)))
+		}
+	}
+	if b := d.FirstBreach; b != nil {
+		from := 0
+		if b.LastOK != nil {
+			from = *b.LastOK
+		}
+		if b.Concurrency-from > 1 {
+			out = append(out, fmt.Sprintf("The true limit lies somewhere above %d and at or below %d. Steps in between would narrow it.", from, b.Concurrency))
+		}
+	}
+	if d.State == verdict.None {
+		out = append(out, "Nothing broke, so where it breaks is not known; it is above the highest step.")
+	}
+	out = append(out,
+		"Each claim of a breach, and each of ok, is wrong at most once in twenty runs, as far as requests within a round are alike.",
+		"A closed loop holds the number of requests in flight. It tests no bursts, and no demand that grows while answers are slow.",
+		"The prompts, output length, model and settings were those under Conditions. Others have another limit.",
+		"Readings of service and machine stand beside the breach. They are clues; this run does not show what caused it.",
+		"Recovery is shown beside the baseline, without a verdict on whether the two are the same.")
+	var undefined []string
+	for _, s := range ladder {
+		for _, o := range s.Objectives {
+			if o.Undefined > 0 {
+				undefined = append(undefined, fmt.Sprintf("%d at concurrency %d for %s", o.Undefined, s.Concurrency, o.Name))
+			}
+		}
+	}
+	if len(undefined) > 0 {
+		out = append(out, "Answered requests without a value are in no count: "+strings.Join(undefined, ", ")+".")
+	}
+	return out
+}

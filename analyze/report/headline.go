@@ -1,0 +1,201 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"firstbreach/analyze/verdict"
+)
+
+// headline answers the run in three lines.
+func (d *Document) headline() []string {
+	switch {
+	case d.FirstBreach != nil:
+		return d.breachLines()
+	case d.State == verdict.None:
+		return d.noneLines()
+	}
+	return d.openLines()
+}
+
+func (d *Document) breachLines() []string {
+	b := d.FirstBreach
+	o, _ := d.objectiveNamed(b.Objective)
+	r := d.resultAt(b.Concurrency, b.Objective)
+	first := fmt.Sprintf("First breach: %s (%s) at concurrency %d, %s, in %d of %d rounds: %s of %s missed it (%s, 95 %% CI %s; allowed %s).",
+		b.Objective, o.Text, b.Concurrency, bracket(b), b.RoundsBreached, b.Rounds, grouped(b.Bad), counted(b.Total, "request"),
+		percent(float64(b.Bad)/float64(b.Total)), interval(b.CI), percent(r.Allowance))
+	if len(b.Also) > 0 {
+		first += " Also broken there: " + strings.Join(b.Also, ", ") + "."
+	}
+	second := fmt.Sprintf("Concurrency %d began %s. Beside it, as a clue and not as the cause: %s.", b.Concurrency, clock(b.Began), d.clues(b))
+	return []string{first, second, ownerLine(b.Owner, b.Action, b.Runbook)}
+}
+
+// bracket says between which steps the breach lies.
+func bracket(b *FirstBreach) string {
+	var s string
+	if b.LastOK == nil {
+		s = "no lower step held"
+	} else {
+		s = fmt.Sprintf("last ok %d", *b.LastOK)
+	}
+	if len(b.Undecided) > 0 {
+		s += fmt.Sprintf(" (%s undecided)", concurrencies(b.Undecided))
+	}
+	return s
+}
+
+// clueCount is how many readings the headline has room for.
+const clueCount = 3
+
+// clues names the readings that stood out at the step of the breach: those over their limit first,
+// then those that grew most against the step before.
+func (d *Document) clues(b *FirstBreach) string {
+	if len(b.Beside) == 0 {
+		return "no service or resource reading is there"
+	}
+	ranked := slices.Clone(b.Beside)
+	slices.SortStableFunc(ranked, func(a, b Beside) int { return clueRank(a) - clueRank(b) })
+	var parts []string
+	for _, x := range ranked[:min(clueCount, len(ranked))] {
+		s := plain(x.Signal) + " " + value(*x.Mean, x.Unit)
+		if x.Before != nil {
+			s += fmt.Sprintf(" (before: %s)", value(*x.Before, x.Unit))
+		}
+		if len(x.Crossed) > 0 {
+			s += ", over the limit of " + strings.Join(x.Crossed, ", ")
+		}
+		parts = append(parts, s)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// clueRank orders readings for the headline.
+func clueRank(x Beside) int {
+	order := []string{signalWaiting, "queue_time", "kv_cache_usage", "preemptions", "rejections", signalCPU, signalGPU}
+	rank := slices.Index(order, x.Signal)
+	if rank < 0 {
+		rank = len(order)
+	}
+	if len(x.Crossed) == 0 {
+		rank += len(order) + 1
+	}
+	return rank
+}
+
+func ownerLine(owner, action, runbook string) string {
+	s := "Owner: " + owner + "."
+	if owner == "" {
+		s = "Owner: none is named in the SLO file."
+	}
+	if action == "" {
+		s += " Do now: no action is named; without one this objective is for analysis only."
+	} else {
+		s += " Do now: " + sentence(action)
+	}
+	if runbook != "" {
+		s += " Runbook: " + runbook
+	}
+	return s
+}
+
+// sentence ends a text with a full stop.
+func sentence(s string) string {
+	s = strings.TrimSpace(s)
+	if s == "" || strings.ContainsAny(s[len(s)-1:], ".!?") {
+		return s
+	}
+	return s + "."
+}
+
+func (d *Document) noneLines() []string {
+	ladder := d.ladder()
+	top := ladder[len(ladder)-1]
+	first := fmt.Sprintf("No breach up to concurrency %d, the highest tested: every objective held at each of %s.", top.Concurrency, counted(int64(len(ladder)), "step"))
+	second := "No objective came near its allowance."
+	if s, o, ok := d.closest(); ok {
+		second = fmt.Sprintf("Closest: %s at concurrency %d, where %s of %s missed it (%s, 95 %% CI %s; allowed %s).", o.Name, s.Concurrency,
+			grouped(o.Bad), counted(o.Total, "request"), percent(*o.Share), interval(o.CI), percent(o.Allowance))
+	}
+	return []string{first, second, fmt.Sprintf("Do now: nothing broke in this range. The first breach lies above %d: test higher steps to find it.", top.Concurrency)}
+}
+
+// closest finds the objective that used up most of its allowance.
+func (d *Document) closest() (Step, ObjectiveResult, bool) {
+	var at Step
+	var best ObjectiveResult
+	var most float64
+	found := false
+	for _, s := range d.ladder() {
+		for _, o := range s.Objectives {
+			if o.Share == nil || o.Bad == 0 {
+				continue
+			}
+			if used := *o.Share / o.Allowance; !found || used > most {
+				at, best, most, found = s, o, used, true
+			}
+		}
+	}
+	return at, best, found
+}
+
+// openLines are for a run without an answer: what is open, why, what to do.
+func (d *Document) openLines() []string {
+	name := map[verdict.State]string{verdict.Inconclusive: "Inconclusive", verdict.Invalid: "Invalid measurement", verdict.NoData: "No data"}[d.State]
+	held := "no step is known to have held"
+	if top := d.topHeld(); top > 0 {
+		held = fmt.Sprintf("concurrency %d held", top)
+	}
+	first := fmt.Sprintf("%s: no first breach can be named; %s. Why: %s.", name, held, strings.TrimSuffix(d.Reason, "."))
+	second := "Nothing was measured."
+	if s, why := d.openStep(); why != "" {
+		second = fmt.Sprintf("At concurrency %d: %s.", s.Concurrency, strings.TrimSuffix(why, "."))
+	}
+	third := "Do now: run it again."
+	if len(d.DoNow) > 0 {
+		third = "Do now: " + d.DoNow[0]
+	}
+	return []string{first, second, third}
+}
+
+func (d *Document) topHeld() int {
+	top := 0
+	for _, s := range d.ladder() {
+		if s.Verdict == verdict.OK {
+			top = s.Concurrency
+		}
+	}
+	return top
+}
+
+// openStep is the lowest step of the ladder that bears the run's state, and its first reason.
+func (d *Document) openStep() (Step, string) {
+	for _, s := range d.ladder() {
+		if s.Verdict == d.State && len(s.Reasons) > 0 {
+			return s, s.Reasons[0]
+		}
+	}
+	return Step{}, ""
+}
+
+func (d *Document) objectiveNamed(name string) (Objective, bool) {
+	for _, o := range d.Objectives {
+		if o.Name == name {
+			return o, true
+		}
+	}
+	return Objective{}, false
+}
+
+func (d *Document) resultAt(concurrency int, name string) ObjectiveResult {
+	if s := d.step(verdict.PhaseRamp, concurrency); s != nil {
+		for _, o := range s.Objectives {
+			if o.Name == name {
+				return o
+			}
+		}
+	}
+	return ObjectiveResult{}
+}

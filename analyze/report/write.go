@@ -1,0 +1,68 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// The files that WriteDir writes.
+const (
+	FileJSON  = "report.json"
+	FileMD    = "report.md"
+	FileHTML  = "report.html"
+	FileJUnit = "junit.xml"
+)
+
+// WriteDir writes the four files of the report into dir, making it where it is missing. Each file
+// is there as a whole or not at all; on an error the older ones of some may still stand.
+func (d *Document) WriteDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the report's directory: %w", err)
+	}
+	for _, f := range []struct {
+		name  string
+		write func(io.Writer) error
+	}{{FileJSON, d.WriteJSON}, {FileMD, d.WriteMarkdown}, {FileHTML, d.WriteHTML}, {FileJUnit, d.WriteJUnit}} {
+		var buf bytes.Buffer
+		if err := f.write(&buf); err != nil {
+			return fmt.Errorf("write %s: %w", f.name, err)
+		}
+		if err := replace(filepath.Join(dir, f.name), buf.Bytes()); err != nil {
+			return fmt.Errorf("write %s: %w", f.name, err)
+		}
+	}
+	return nil
+}
+
+// replace writes a file beside its place and moves it there.
+func replace(path string, text []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) //nolint:errcheck // gone already when all went well
+	if _, err := tmp.Write(text); err != nil {
+		_ = tmp.Close()
+		return err
+	}
+	if err := tmp.Chmod(0o644); err != nil {
+		_ = tmp.Close()
+		return err
+	}
+	if err := tmp.Close(); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+// WriteJSON writes report.json.
+func (d *Document) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(d)
+}
