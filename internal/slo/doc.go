@@ -2,5 +2,6 @@
 // objectives. Everything that reads an objective (load generator, analysis, rules, dashboards)
 // reads it through this package, so that they can't disagree.
 //
-// It knows nothing of PromQL, of metric names or of statistics.
+// Which service and resource signals there are it takes from the catalogue, package signal. It knows
+// nothing of PromQL, of metric names or of statistics.
 package slo

@@ -24,16 +24,16 @@ func readBound(v strictyaml.Value, want string) *float64 {
 	}
 	multiply, divide, unit, ok := scale(written)
 	if !ok {
-		v.Reject(fmt.Sprintf("unknown unit %q", written), "write "+example(want))
+		v.Reject(fmt.Sprintf("unknown unit %q", written), "write "+sample(want))
 		return nil
 	}
 	if want != "" && unit != "" && !fits(unit, want) {
-		v.Reject(fmt.Sprintf("%q is not a unit of this signal", written), "write "+example(want))
+		v.Reject(fmt.Sprintf("%q is not a unit of this signal", written), "write "+sample(want))
 		return nil
 	}
 	number = number * multiply / divide
 	if want == signal.UnitRatio && (number < 0 || number > 1) {
-		fix := "write " + example(want)
+		fix := "write " + sample(want)
 		if unit == "" && number > 1 && number <= 100 {
 			fix = fmt.Sprintf("write %g%%", number)
 		}
@@ -41,11 +41,11 @@ func readBound(v strictyaml.Value, want string) *float64 {
 		return nil
 	}
 	if want == signal.UnitSeconds && unit == "" && number != 0 {
-		v.Reject("a time needs a unit", "write "+example(want))
+		v.Reject("a time needs a unit", "write "+sample(want))
 		return nil
 	}
 	if want != "" && want != signal.UnitCelsius && number < 0 {
-		v.Reject("is negative, which this signal never is", "write "+example(want))
+		v.Reject("is negative, which this signal never is", "write "+sample(want))
 		return nil
 	}
 	return &number
@@ -118,7 +118,7 @@ func byteUnit(name string) (float64, bool) {
 	return 0, false
 }
 
-func example(unit string) string {
+func sample(unit string) string {
 	switch unit {
 	case signal.UnitRatio:
 		return "a percentage such as 95%"

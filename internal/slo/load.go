@@ -62,7 +62,7 @@ func (f *File) read(root strictyaml.Value) {
 
 func readEngine(v strictyaml.Value) string {
 	if text, ok := v.Text(); ok && strings.EqualFold(text, "ollama") {
-		v.Reject("Ollama has no metrics of its own", "write probe, and let `loadgen probe` measure it in production")
+		v.Reject("Ollama has no metrics of its own", "write probe: in production its objectives are then read from the probe's requests")
 		return ""
 	}
 	engine, _ := v.OneOf(signal.Names()...)

@@ -306,7 +306,7 @@ func (o *Objective) readBounds(v strictyaml.Value, m strictyaml.Map) {
 	}
 	highest, lowest := m.Get("max"), m.Get("min")
 	if !highest.Present() && !lowest.Present() {
-		v.Reject("has neither max nor min", "write max: and "+example(unit))
+		v.Reject("has neither max nor min", "write max: and "+sample(unit))
 	}
 	o.Max, o.Min = readBound(highest, unit), readBound(lowest, unit)
 	if o.Max != nil && o.Min != nil && *o.Min >= *o.Max {

@@ -11,9 +11,9 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// MaxSize is the largest file that is read, in bytes. Files written by hand are far smaller; a
-// larger one is a mistake.
-const MaxSize = 1 << 20
+// MaxSize is the largest file that is read, in bytes. Files written by hand are far smaller, and the
+// parser's time grows with the square of the size.
+const MaxSize = 256 << 10
 
 // Document is one YAML document and the faults found in it so far.
 type Document struct {

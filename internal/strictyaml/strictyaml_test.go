@@ -85,7 +85,7 @@ func TestUnreadable(t *testing.T) {
 		{"a: [1, 2\n", "f.yaml:1: is not valid YAML: "},
 		{"a: 1\nb:\n  c: 1\n d: 2\n", "f.yaml:4: is not valid YAML: "},
 		{"a: \x00\n", "f.yaml: is not text (fix: save it as UTF-8 text)"},
-		{strings.Repeat("a", MaxSize+1), "f.yaml: is larger than 1048576 bytes"},
+		{strings.Repeat("a", MaxSize+1), "f.yaml: is larger than 262144 bytes"},
 	} {
 		_, err := Parse("f.yaml", []byte(c.src))
 		var listed *Error
