@@ -12,7 +12,7 @@ import (
 func (d *Document) doNow() []string {
 	out := []string{}
 	add := func(owner, text string) {
-		if owner != "" {
+		if text = capital(text); owner != "" {
 			text = owner + ": " + text
 		}
 		if text = sentence(text); !slices.Contains(out, text) {
@@ -49,17 +49,26 @@ func (d *Document) adviseMeasurement(add func(owner, text string)) {
 			add("", "mend the measurement ("+plain(c.Name)+"): "+c.Detail)
 		}
 	}
+	var short []int
 	for _, s := range d.ladder() {
 		if s.Verdict != verdict.Inconclusive || d.FirstBreach != nil && s.Concurrency > d.FirstBreach.Concurrency {
 			continue
 		}
-		if n, ok := s.needed(); ok {
+		if s.RoundsValid < minRounds {
+			short = append(short, s.Concurrency)
+		} else if n, ok := s.needed(); ok {
 			add("", fmt.Sprintf("give concurrency %d about %s more to decide it", s.Concurrency, counted(n, "request")))
 		} else {
 			add("", fmt.Sprintf("run concurrency %d again in further rounds: %s", s.Concurrency, s.undecidable()))
 		}
 	}
+	if len(short) > 0 {
+		add("", fmt.Sprintf("run further rounds: a verdict needs %d valid ones, and concurrency %s has fewer", minRounds, concurrencies(short)))
+	}
 }
+
+// minRounds is how many valid rounds a verdict needs.
+const minRounds = 3
 
 // needed is how many further requests decide every open objective of a step; false when requests
 // alone do not.

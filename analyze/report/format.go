@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"firstbreach/analyze/verdict"
 )
@@ -168,7 +170,21 @@ func (r Reading) short() string {
 }
 
 // plain turns a catalogue name into words.
-func plain(name string) string { return strings.ReplaceAll(name, "_", " ") }
+func plain(name string) string {
+	if name == "littles_law" {
+		return "Little's law"
+	}
+	return strings.ReplaceAll(name, "_", " ")
+}
+
+// capital begins a text with a capital letter.
+func capital(s string) string {
+	r, n := utf8.DecodeRuneInString(s)
+	if n == 0 {
+		return s
+	}
+	return string(unicode.ToUpper(r)) + s[n:]
+}
 
 // verdictWord is a state in words.
 func verdictWord(s verdict.State) string { return plain(string(s)) }

@@ -76,8 +76,8 @@ func TestHeadline(t *testing.T) {
 			"Owner: inference-platform. Do now: Cap concurrency at the last step that held"}},
 		{"none", []string{"No breach up to concurrency 2, the highest tested", "Closest: ttft at concurrency 2, where 2 of 300", "test higher steps"}},
 		{"inconclusive", []string{"Inconclusive: no first breach can be named; concurrency 2 held. Why: concurrencies 4 and 8 are undecided.", "At concurrency 4: ttft: 12 of 300", "more to decide it"}},
-		{"invalid", []string{"Invalid measurement: no first breach can be named; concurrency 2 held. Why: concurrencies 4 and 8 are void.", "starved or throttled", "mend the measurement"}},
-		{"killed", []string{"Inconclusive: no first breach can be named; no step is known to have held. Why: concurrencies 1, 2, 4 and 8 are undecided; loadgen was killed", "2 valid rounds, a verdict needs 3", "Do now: mend the measurement (step edges): ramp 2 round 2: no end of measuring"}},
+		{"invalid", []string{"Invalid measurement: no first breach can be named; concurrency 2 held. Why: concurrencies 4 and 8 are void.", "starved or throttled", "Mend the measurement"}},
+		{"killed", []string{"Inconclusive: no first breach can be named; no step is known to have held. Why: concurrencies 1, 2, 4 and 8 are undecided; loadgen was killed", "2 valid rounds, a verdict needs 3", "Do now: Mend the measurement (step edges): ramp 2 round 2: no end of measuring"}},
 		{"empty", []string{"No data", "Nothing was measured.", "Do now"}},
 	} {
 		lines := describe(fixtures()[c.name]).Headline()
