@@ -24,9 +24,9 @@ func TestStampsAreTakenAtTheRead(t *testing.T) {
 		start := time.Now()
 		go func() {
 			time.Sleep(30 * time.Millisecond)
-			server.Write([]byte("first"))
+			_, _ = server.Write([]byte("first"))
 			time.Sleep(70 * time.Millisecond)
-			server.Write([]byte("second"))
+			_, _ = server.Write([]byte("second"))
 			server.Close()
 		}()
 		buf := make([]byte, 64)
@@ -65,8 +65,8 @@ func TestWroteIsTheEntryOfTheLastWrite(t *testing.T) {
 				}
 			}
 		}()
-		c.Write([]byte("head")) // returns at 40 ms
-		c.Write([]byte("body")) // is entered at 40 ms, returns at 80 ms
+		_, _ = c.Write([]byte("head")) // returns at 40 ms
+		_, _ = c.Write([]byte("body")) // is entered at 40 ms, returns at 80 ms
 		at, n := c.Wrote()
 		if got := at.Sub(start); got != 40*time.Millisecond || n != 8 {
 			t.Errorf("wrote %d bytes, last entered at %v; want 8 at 40ms", n, got)
@@ -79,7 +79,7 @@ func TestWroteIsTheEntryOfTheLastWrite(t *testing.T) {
 func TestOnWaitRunsBeforeTheRead(t *testing.T) {
 	client, server := net.Pipe()
 	defer client.Close()
-	go func() { server.Write([]byte("ab")); server.Close() }()
+	go func() { _, _ = server.Write([]byte("ab")); server.Close() }()
 	c := Wrap(client)
 	var waits []Stamp
 	c.OnWait(func(Stamp) { t.Error("a hook that was replaced ran") })()
@@ -87,11 +87,11 @@ func TestOnWaitRunsBeforeTheRead(t *testing.T) {
 	stop := c.OnWait(func(s Stamp) { waits = append(waits, s) })
 	replaced()
 	buf := make([]byte, 1)
-	c.Read(buf)
+	_, _ = c.Read(buf)
 	first := c.Last()
-	c.Read(buf)
+	_, _ = c.Read(buf)
 	stop()
-	c.Read(buf)
+	_, _ = c.Read(buf)
 	if len(waits) != 2 || !waits[0].At.IsZero() || waits[1] != first {
 		t.Errorf("waits %v, want one with no stamp and one with %v", waits, first)
 	}
@@ -116,7 +116,10 @@ func TestFromLooksThroughLayers(t *testing.T) {
 func TestDialerServesATransport(t *testing.T) {
 	for name, start := range map[string]func(http.Handler) *httptest.Server{"plain": httptest.NewServer, "tls": httptest.NewTLSServer} {
 		t.Run(name, func(t *testing.T) {
-			srv := start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body); io.WriteString(w, "hello") }))
+			srv := start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				_, _ = io.WriteString(w, "hello")
+			}))
 			defer srv.Close()
 			tr := srv.Client().Transport.(*http.Transport).Clone()
 			tr.DialContext = (&Dialer{}).DialContext
@@ -131,7 +134,7 @@ func TestDialerServesATransport(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			io.Copy(io.Discard, resp.Body)
+			_, _ = io.Copy(io.Discard, resp.Body)
 			resp.Body.Close()
 			if conn == nil {
 				t.Fatal("no Conn below the transport's connection")

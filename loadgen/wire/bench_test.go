@@ -31,11 +31,11 @@ func BenchmarkClientPerChunk(b *testing.B) {
 	const tokens = 512
 	parts := events(benchStream(tokens), framedSSE)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
+		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "text/event-stream")
 		flusher := w.(http.Flusher)
 		for _, p := range parts {
-			w.Write(p.data)
+			_, _ = w.Write(p.data)
 			flusher.Flush()
 		}
 	}))

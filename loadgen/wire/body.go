@@ -119,7 +119,9 @@ func (b *body) end(at time.Time) {
 	case modeUnknown:
 		t.fail(Protocol, "status 200 with an empty body", at)
 	case modeSSE:
-		b.sse.flush(at)
+		if err := b.sse.flush(at); err != nil {
+			t.fail(Protocol, err.Error(), at)
+		}
 		if t.events == 0 && !t.done && b.contentType != "text/event-stream" {
 			t.fail(Protocol, "the body is not a stream of events", at)
 		}

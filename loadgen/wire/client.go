@@ -98,9 +98,9 @@ func (c *Client) CloseIdle() { c.transport.CloseIdleConnections() }
 // Do sends one request with this body and reads its answer to the end. It always returns a
 // Result with an outcome; cancelling ctx ends the request as aborted.
 func (c *Client) Do(ctx context.Context, body []byte) Result {
-	x := newExchange(ctx, c)
+	ctx, x := newExchange(ctx, c)
 	defer x.close()
-	resp, err := x.roundTrip(body)
+	resp, err := x.roundTrip(ctx, body)
 	if err != nil {
 		x.err = err
 		return x.result()

@@ -26,12 +26,11 @@ const attempts = 3
 // exchange is one request and its answer. The fields below mu are shared with the timer and with
 // the transport's reading goroutine.
 type exchange struct {
-	c      *Client
-	parent context.Context // the caller's: when it is done, the request was aborted
-	ctx    context.Context
-	cancel context.CancelFunc
-	start  time.Time
-	err    error // of the transport, the body included; nil after a clean EOF
+	c       *Client
+	aborted func() bool // the caller's context is done
+	cancel  context.CancelFunc
+	start   time.Time
+	err     error // of the transport, the body included; nil after a clean EOF
 
 	status     int
 	retryAfter *time.Duration
@@ -56,14 +55,15 @@ type exchange struct {
 	body body
 }
 
-func newExchange(ctx context.Context, c *Client) *exchange {
-	x := &exchange{c: c, parent: ctx, start: time.Now()}
-	x.ctx, x.cancel = context.WithCancel(ctx)
+// newExchange starts the clock of a request and returns the context that ends with it.
+func newExchange(parent context.Context, c *Client) (context.Context, *exchange) {
+	ctx, cancel := context.WithCancel(parent)
+	x := &exchange{c: c, aborted: func() bool { return parent.Err() != nil }, cancel: cancel, start: time.Now()}
 	x.body.init(c.dialect)
 	x.mu.Lock()
 	x.arm()
 	x.mu.Unlock()
-	return x
+	return ctx, x
 }
 
 // close stops the timer and lets go of the connection.
@@ -98,9 +98,9 @@ func (x *exchange) wrote() bool { return x.sentAt() != x.start }
 // roundTrip sends the request and waits for the response headers. A connection that the server
 // had closed while it was idle, found out before a byte was written, is no attempt at the server:
 // another one is taken. Nothing is ever sent twice.
-func (x *exchange) roundTrip(payload []byte) (*http.Response, error) {
+func (x *exchange) roundTrip(ctx context.Context, payload []byte) (*http.Response, error) {
 	for try := 1; ; try++ {
-		resp, err := x.c.transport.RoundTrip(x.request(payload))
+		resp, err := x.c.transport.RoundTrip(x.request(ctx, payload))
 		x.mu.Lock()
 		if err == nil {
 			x.status = resp.StatusCode
@@ -111,7 +111,7 @@ func (x *exchange) roundTrip(payload []byte) (*http.Response, error) {
 			x.mu.Unlock()
 			return resp, nil
 		}
-		again := x.reused && !x.wrote() && x.ctx.Err() == nil && try < attempts
+		again := x.reused && !x.wrote() && ctx.Err() == nil && try < attempts
 		if again {
 			x.conn, x.reused, x.phase = nil, false, connecting
 			x.arm()
@@ -126,7 +126,7 @@ func (x *exchange) roundTrip(payload []byte) (*http.Response, error) {
 
 // request builds the HTTP request. Its body can't be rewound, so that the transport never sends
 // it again by itself.
-func (x *exchange) request(payload []byte) *http.Request {
+func (x *exchange) request(ctx context.Context, payload []byte) *http.Request {
 	trace := &httptrace.ClientTrace{
 		GetConn: func(string) { x.dialFrom = time.Now() },
 		GotConn: x.gotConn,
@@ -142,7 +142,7 @@ func (x *exchange) request(payload []byte) *http.Request {
 		ProtoMajor:    1,
 		ProtoMinor:    1,
 	}
-	return r.WithContext(httptrace.WithClientTrace(x.ctx, trace))
+	return r.WithContext(httptrace.WithClientTrace(ctx, trace))
 }
 
 // gotConn notes the connection before the request is written to it.
@@ -265,7 +265,7 @@ func (x *exchange) take(b []byte, at time.Time) {
 func (x *exchange) finish(err error) {
 	x.body.ended = true
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		x.body.end(x.taken)
 	case err == nil:
 		x.cut = true // more than drainBytes behind the end of the answer
@@ -281,7 +281,7 @@ func (x *exchange) readRefusal(resp *http.Response) {
 	at := x.header
 	x.mu.Unlock()
 	sample, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
-	io.Copy(io.Discard, io.LimitReader(resp.Body, drainBytes))
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, drainBytes))
 	x.retryAfter = retryAfter(resp.Header, time.Now())
 	e := readError(sample)
 	message := "HTTP " + strconv.Itoa(resp.StatusCode)
@@ -334,9 +334,9 @@ func (x *exchange) conclude(r *Result) {
 	case t.failure != nil:
 	case x.expired != "":
 		t.fail(Timeout, "", now)
-	case x.err != nil && x.parent.Err() != nil && !t.done:
+	case x.err != nil && x.aborted() && !t.done:
 		t.fail(Aborted, "", now)
-	case x.err != nil && !x.cut && !(t.done && x.parent.Err() != nil):
+	case x.err != nil && !x.cut && !(t.done && x.aborted()):
 		x.failTransport(now)
 	case t.truncated() != "":
 		t.fail(Truncated, t.truncated(), now)

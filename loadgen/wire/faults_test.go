@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -128,7 +129,7 @@ func TestTransports(t *testing.T) {
 func zip(text string) string {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	io.WriteString(z, text)
+	_, _ = io.WriteString(z, text)
 	z.Close()
 	return b.String()
 }
@@ -186,7 +187,7 @@ func TestTimeouts(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newTestClient(t, "openai-chat", Options{BaseURL: "https://server.test", Timeouts: limits})
 			client, server := net.Pipe()
-			go io.Copy(io.Discard, server) // takes the hello and says nothing
+			go func() { _, _ = io.Copy(io.Discard, server) }() // takes the hello and says nothing
 			c.transport.DialContext = func(context.Context, string, string) (net.Conn, error) { return arrival.Wrap(client), nil }
 			r := c.Do(t.Context(), []byte("{}"))
 			if r.Outcome != Timeout || r.TimeoutKind != TimeoutConnect || r.End != time.Second {
@@ -358,10 +359,10 @@ func TestConnectionFailures(t *testing.T) {
 		if err != nil {
 			return
 		}
-		http.ReadRequest(bufio.NewReader(conn))
-		io.WriteString(conn, head+chunk(textSSE))
+		_, _ = http.ReadRequest(bufio.NewReader(conn))
+		_, _ = io.WriteString(conn, head+chunk(textSSE))
 		time.Sleep(20 * time.Millisecond)
-		conn.(*net.TCPConn).SetLinger(0)
+		_ = conn.(*net.TCPConn).SetLinger(0)
 		conn.Close()
 	}()
 	c = newTestClient(t, "openai-chat", Options{BaseURL: "http://" + l.Addr().String()})
@@ -381,7 +382,7 @@ func TestConnectionIsReused(t *testing.T) {
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
-		io.WriteString(w, roleSSE+textSSE+finSSE+doneSSE)
+		_, _ = io.WriteString(w, roleSSE+textSSE+finSSE+doneSSE)
 	}))
 	defer srv.Close()
 	c := newTestClient(t, "openai-chat", Options{BaseURL: srv.URL + "/v1/", APIKey: "key"})
@@ -411,7 +412,7 @@ func TestNothingIsSentTwice(t *testing.T) {
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
-		io.WriteString(w, textSSE+finSSE+doneSSE)
+		_, _ = io.WriteString(w, textSSE+finSSE+doneSSE)
 	}))
 	defer srv.Close()
 	c := newTestClient(t, "openai-chat", Options{BaseURL: srv.URL})
@@ -434,7 +435,7 @@ func TestOverTLS(t *testing.T) {
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, part := range []string{roleSSE, textSSE, textSSE, finSSE + doneSSE} {
-			io.WriteString(w, part)
+			_, _ = io.WriteString(w, part)
 			w.(http.Flusher).Flush()
 			time.Sleep(5 * time.Millisecond)
 		}
@@ -452,5 +453,26 @@ func TestOverTLS(t *testing.T) {
 	bad := newTestClient(t, "openai-chat", Options{BaseURL: srv.URL, TLS: &tls.Config{ServerName: "other.test"}})
 	if r := bad.Do(t.Context(), []byte("{}")); r.Outcome != Transport || !strings.Contains(r.Error, "certificate") {
 		t.Errorf("untrusted: %s %s", r.Outcome, r.Error)
+	}
+}
+
+func TestThroughAProxy(t *testing.T) {
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.String() != "http://server.test/v1/chat/completions" {
+			t.Errorf("the proxy was asked for %s", r.URL)
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, roleSSE+textSSE+finSSE+doneSSE)
+	}))
+	defer proxy.Close()
+	c := newTestClient(t, "openai-chat", Options{})
+	defer c.CloseIdle()
+	u, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.transport.Proxy = http.ProxyURL(u)
+	if r := c.Do(t.Context(), []byte("{}")); r.Outcome != OK || r.TTFT == nil {
+		t.Errorf("%s: %s", r.Outcome, r.Error)
 	}
 }

@@ -42,12 +42,11 @@ func (d *ndjsonDecoder) feed(b []byte, at time.Time) error {
 }
 
 // flush ends the stream: a last line counts without its line end too.
-func (d *ndjsonDecoder) flush(at time.Time) error {
+func (d *ndjsonDecoder) flush(at time.Time) {
 	if len(d.line) > 0 {
 		d.take(d.line, at)
 		d.line = d.line[:0]
 	}
-	return nil
 }
 
 func (d *ndjsonDecoder) take(line []byte, at time.Time) {

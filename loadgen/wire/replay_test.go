@@ -69,7 +69,7 @@ func answer(conn net.Conn, rec recording) {
 	if err != nil {
 		return
 	}
-	io.Copy(io.Discard, req.Body)
+	_, _ = io.Copy(io.Discard, req.Body)
 	start := time.Now()
 	for _, s := range rec.segments {
 		time.Sleep(s.at - time.Since(start))
@@ -116,7 +116,7 @@ func events(body []byte, f framing) []segment {
 // decode runs parts of a body of status 200 through the decoding alone, without a connection.
 func decode(c *Client, contentType string, parts []segment) Result {
 	start := time.Now()
-	x := &exchange{c: c, parent: context.Background(), start: start, sent: start, header: start, status: http.StatusOK, phase: prefilling, cancel: func() {}}
+	x := &exchange{c: c, aborted: func() bool { return false }, start: start, sent: start, header: start, status: http.StatusOK, phase: prefilling, cancel: func() {}}
 	x.body.init(c.dialect)
 	x.body.contentType = contentType
 	x.timer = time.NewTimer(time.Hour)
