@@ -114,7 +114,7 @@ func (d *Document) noneLines() []string {
 	ladder := d.ladder()
 	top := ladder[len(ladder)-1]
 	first := fmt.Sprintf("No breach up to concurrency %d, the highest tested: every objective held at each of %s.", top.Concurrency, counted(int64(len(ladder)), "step"))
-	second := "No objective came near its allowance."
+	second := "Not one request of the ladder missed an objective."
 	if s, o, ok := d.closest(); ok {
 		second = fmt.Sprintf("Closest: %s at concurrency %d, where %s of %s missed it (%s, 95 %% CI %s; allowed %s).", o.Name, s.Concurrency,
 			grouped(o.Bad), counted(o.Total, "request"), percent(*o.Share), interval(o.CI), percent(o.Allowance))

@@ -225,6 +225,9 @@ func writeRow(b *strings.Builder, cells []string, widths []int, left []bool) {
 // escape keeps a text from being read as Markdown or HTML. It leaves alone what is harmless inside
 // a sentence, so that names with underscores stay legible in a terminal.
 func escape(s string) string {
+	if !strings.ContainsAny(s, "\r\n|<>`]") {
+		return s
+	}
 	return strings.NewReplacer("\r", " ", "\n", " ", "|", `\|`, "<", "&lt;", ">", "&gt;", "`", "'", "](", "] (").Replace(s)
 }
 

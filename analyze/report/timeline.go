@@ -18,8 +18,9 @@ const (
 	timelineWidth  vg.Length = 900
 	stripHeight    vg.Length = 26
 	panelHeight    vg.Length = 74
-	timelineSeries           = 8    // panels at most
+	timelineSeries           = 10   // panels at most
 	timelineBins             = 600  // stretches of time drawn of each series, each by its least and greatest value
+	uprights                 = 150  // lines at step starts; more would be a grey area
 	gapFactor                = 3.5  // scrapes without a sample that break a line
 	timelineMargin           = 0.01 // of the run, left and right
 )
@@ -187,7 +188,7 @@ func (d *Document) panel(s verdict.Series, start, length float64) *plot.Plot {
 	p.Y.Min, p.Y.Max = 0, 2*half
 	p.Y.Tick.Marker = ticks([]float64{0, half, 2 * half}, func(v float64) string { return value(v, s.Unit) })
 	for _, step := range d.run.Steps {
-		if step.Start != nil {
+		if step.Start != nil && len(d.run.Steps) <= uprights {
 			p.Add(upright{*step.Start - start})
 		}
 	}
