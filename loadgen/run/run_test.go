@@ -108,7 +108,7 @@ func options(t *testing.T, to run.Target, ladder ...int) run.Options {
 	}
 }
 
-// prometheus scrapes every second and keeps the last value of every counter it has seen.
+// prometheus scrapes every three seconds and keeps the last value of every counter it has seen.
 type prometheus struct {
 	mu   sync.Mutex
 	last map[string]float64 // of loadgen_requests_total, by phase/round/step/window/outcome
@@ -144,7 +144,7 @@ func scraping(t *testing.T, h http.Handler) (p *prometheus, stop func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		tick := time.NewTicker(time.Second)
+		tick := time.NewTicker(3 * time.Second)
 		defer tick.Stop()
 		for {
 			select {
