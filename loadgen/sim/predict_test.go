@@ -151,6 +151,7 @@ func scenarios() []struct {
 		{"parallel prefill", with(func(c *Config) { c.Slots, c.PrefillTime = 400, 100*ms }), []int{64, 384, 480}, 30, 40,
 			ttft(200 * ms), FirstBreach{480, 384, CauseSlots, true}},
 		{"demo", Demo(), ladder, 32, 10, ttft(80 * ms), FirstBreach{8, 4, CauseSlots, true}},
+		{"demo, limit of 100 ms", Demo(), ladder, 32, 10, ttft(100 * ms), FirstBreach{8, 4, CauseSlots, true}},
 		{"demo, 8 tokens", Demo(), ladder, 32, 8, ttft(80 * ms), FirstBreach{8, 4, CauseSlots, true}},
 		{"demo, 12 tokens", Demo(), ladder, 32, 12, ttft(80 * ms), FirstBreach{8, 4, CauseSlots, true}},
 	}
