@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"firstbreach/loadgen/arrival"
@@ -59,6 +60,8 @@ type Client struct {
 	secrets   []string
 	transport *http.Transport
 	buffers   sync.Pool
+	// fresh is set once the server was seen to close a connection that was to be used again.
+	fresh atomic.Bool
 }
 
 // NewClient checks o and returns a Client. It connects to nothing.

@@ -19,9 +19,13 @@ import (
 	"firstbreach/loadgen/arrival"
 )
 
-// attempts bounds how often a request is tried on idle connections that turn out to be closed
-// before a byte was written to them.
+// attempts bounds how often a request is tried on idle connections that turn out to be closed.
 const attempts = 3
+
+// staleWithin bounds how long after the write a reused connection may break without an answer and
+// still count as one that the server had closed before the request came. A server that takes the
+// request and fails later is a failure of the server.
+const staleWithin = time.Second
 
 // exchange is one request and its answer. The fields below mu are shared with the timer and with
 // the transport's reading goroutine.
@@ -95,9 +99,12 @@ func (x *exchange) sentAt() time.Time {
 // wrote reports whether anything of the request was handed to the connection. x.mu is held.
 func (x *exchange) wrote() bool { return x.sentAt() != x.start }
 
-// roundTrip sends the request and waits for the response headers. A connection that the server
-// had closed while it was idle, found out before a byte was written, is no attempt at the server:
-// another one is taken. Nothing is ever sent twice.
+// roundTrip sends the request and waits for the response headers.
+//
+// Some servers close a connection at the end of every stream, whatever they say about keeping it
+// alive: a request written to it at that moment finds it closed. That is no answer of the server to
+// the request, so it is sent again on a new connection, once that is seen no connection is used twice
+// any more, and the result carries the warning "reconnected".
 func (x *exchange) roundTrip(ctx context.Context, payload []byte) (*http.Response, error) {
 	for try := 1; ; try++ {
 		resp, err := x.c.transport.RoundTrip(x.request(ctx, payload))
@@ -111,7 +118,7 @@ func (x *exchange) roundTrip(ctx context.Context, payload []byte) (*http.Respons
 			x.mu.Unlock()
 			return resp, nil
 		}
-		again := x.reused && !x.wrote() && ctx.Err() == nil && try < attempts
+		again := ctx.Err() == nil && try < attempts && x.stale(err)
 		if again {
 			x.conn, x.reused, x.phase = nil, false, connecting
 			x.arm()
@@ -120,8 +127,27 @@ func (x *exchange) roundTrip(ctx context.Context, payload []byte) (*http.Respons
 		if !again {
 			return nil, err
 		}
+		x.c.fresh.Store(true)
 		x.body.tally.warn("reconnected")
 	}
+}
+
+// stale reports whether a reused connection had been closed by the server before this request. x.mu
+// is held.
+func (x *exchange) stale(err error) bool {
+	if !x.reused {
+		return false
+	}
+	if !x.wrote() {
+		return true
+	}
+	return closedByPeer(err) && time.Since(x.sentAt()) < staleWithin
+}
+
+// closedByPeer reports whether the other side closed the connection before it sent anything.
+func closedByPeer(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		strings.Contains(err.Error(), "server closed idle connection") // net/http does not export this one
 }
 
 // request builds the HTTP request. Its body can't be rewound, so that the transport never sends
@@ -138,6 +164,7 @@ func (x *exchange) request(ctx context.Context, payload []byte) *http.Request {
 		Header:        x.c.header.Clone(),
 		Body:          io.NopCloser(bytes.NewReader(payload)),
 		ContentLength: int64(len(payload)),
+		Close:         x.c.fresh.Load(),
 		Proto:         "HTTP/1.1",
 		ProtoMajor:    1,
 		ProtoMinor:    1,

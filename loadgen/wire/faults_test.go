@@ -402,8 +402,56 @@ func TestConnectionIsReused(t *testing.T) {
 	}
 }
 
-// TestNothingIsSentTwice has the server close every connection after it has read a request.
-func TestNothingIsSentTwice(t *testing.T) {
+// TestServerClosesAfterEveryStream has the server close each connection at the end of its first
+// stream without having said so, just as the next request is written to it. llama.cpp's server does
+// that, with a Keep-Alive header in its answer.
+func TestServerClosesAfterEveryStream(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				in := bufio.NewReader(conn)
+				req, err := http.ReadRequest(in)
+				if err != nil {
+					return
+				}
+				_, _ = io.Copy(io.Discard, req.Body)
+				_, _ = io.WriteString(conn, head+chunk(textSSE+finSSE+doneSSE)+lastPart)
+				_, _ = in.ReadByte() // the next request is on its way
+			}()
+		}
+	}()
+	c := newTestClient(t, "openai-chat", Options{BaseURL: "http://" + l.Addr().String()})
+	defer c.CloseIdle()
+	reconnected := 0
+	for i := range 5 {
+		r := c.Do(t.Context(), []byte("{}"))
+		if r.Outcome != OK || r.TTFT == nil || r.Reused {
+			t.Errorf("request %d: %s %s, reused %v", i, r.Outcome, r.Error, r.Reused)
+		}
+		for _, w := range r.Warnings {
+			if w == "reconnected" {
+				reconnected++
+			}
+		}
+	}
+	if reconnected != 1 {
+		t.Errorf("%d requests were sent again, want 1: after the first no connection is used twice", reconnected)
+	}
+}
+
+// TestFailingServerIsNoStaleConnection has the server close every connection after it has read a
+// request: on a new connection that is a failure of the server.
+func TestFailingServerIsNoStaleConnection(t *testing.T) {
 	var requests atomic.Int32
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if requests.Add(1) > 1 {
@@ -420,11 +468,13 @@ func TestNothingIsSentTwice(t *testing.T) {
 	if r := c.Do(t.Context(), []byte("{}")); r.Outcome != OK {
 		t.Fatal(r.Error)
 	}
-	if r := c.Do(t.Context(), []byte("{}")); r.Outcome != Transport || !r.Reused {
-		t.Errorf("%s, reused %v", r.Outcome, r.Reused)
-	}
-	if n := requests.Load(); n != 2 {
-		t.Errorf("the server saw %d requests, want 2", n)
+	for _, seen := range []int32{3, 4} { // the first of the two was tried on the old connection, too
+		if r := c.Do(t.Context(), []byte("{}")); r.Outcome != Transport || r.Reused {
+			t.Errorf("%s, reused %v", r.Outcome, r.Reused)
+		}
+		if n := requests.Load(); n != seen {
+			t.Errorf("the server saw %d requests, want %d", n, seen)
+		}
 	}
 }
 
