@@ -61,17 +61,17 @@ func (c *runCommand) do(ctx context.Context, logger *slog.Logger, stdout, stderr
 	if err != nil {
 		return usageError{err}
 	}
-	page, err := listen(c.listen, c.webConfig, logger)
+	page, err := listen(ctx, c.listen, c.webConfig, logger)
 	if err != nil {
 		return err
 	}
 	defer page.close()
 	preflight(stderr, opts.Plan, opts.SLO)
 
-	interrupts := watchSignals(ctx, stderr)
-	defer interrupts.stop()
-	opts.Abort = interrupts.second.Done()
-	r, err := run.Start(interrupts.first, opts)
+	first, second, stop := watchSignals(ctx, stderr)
+	defer stop()
+	opts.Abort = second.Done()
+	r, err := run.Start(first, opts)
 	if err != nil {
 		return usageError{err}
 	}
@@ -79,10 +79,10 @@ func (c *runCommand) do(ctx context.Context, logger *slog.Logger, stdout, stderr
 		return errors.Join(err, r.Close(ctx))
 	}
 	fmt.Fprintf(stderr, "run %s, directory %s, metrics at %s\n", opts.RunID, opts.Dir, page.urls())
-	err = r.RunRounds(interrupts.first)
-	closing, cancel := interrupts.closing()
+	err = r.RunRounds(first)
+	end, cancel := closing(first, second)
 	defer cancel()
-	err = errors.Join(err, r.Close(closing))
+	err = errors.Join(err, r.Close(end))
 	m := r.Manifest()
 	fmt.Fprintf(stdout, "run %s is %s (final values: %s); directory %s\n", m.Run, m.State, m.FinalScrape, opts.Dir)
 	return err

@@ -23,13 +23,13 @@ type page struct {
 	served    chan error
 }
 
-func listen(addresses []string, config string, logger *slog.Logger) (*page, error) {
+func listen(ctx context.Context, addresses []string, config string, logger *slog.Logger) (*page, error) {
 	if err := web.Validate(config); err != nil {
 		return nil, usageError{fmt.Errorf("--web.config.file %s: %w", config, err)}
 	}
 	p := &page{flags: web.FlagConfig{WebListenAddresses: &addresses, WebConfigFile: &config}, logger: logger}
 	for _, a := range addresses {
-		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", a)
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a)
 		if err != nil {
 			p.close()
 			return nil, fmt.Errorf("the metrics page: %w: choose another --web.listen-address", err)

@@ -10,14 +10,9 @@ import (
 	"syscall"
 )
 
-// interrupts turn signals into contexts: the first one ends the sending, the second ends the
+// watchSignals turns signals into contexts: the first one ends the sending, the second ends the
 // waiting as well, and a third kills the process as it would any other.
-type interrupts struct {
-	first, second context.Context
-	stop          func()
-}
-
-func watchSignals(ctx context.Context, stderr io.Writer) interrupts {
+func watchSignals(ctx context.Context, stderr io.Writer) (first, second context.Context, stop func()) {
 	first, one := context.WithCancelCause(ctx)
 	second, two := context.WithCancel(ctx)
 	ch := make(chan os.Signal, 2)
@@ -37,16 +32,16 @@ func watchSignals(ctx context.Context, stderr io.Writer) interrupts {
 		case <-second.Done():
 		}
 	}()
-	return interrupts{first, second, func() { signal.Stop(ch); two(); one(nil) }}
+	return first, second, func() { signal.Stop(ch); two(); one(nil) }
 }
 
 // closing is the context for the end of a run: the next signal ends it, be it the first or the
 // second.
-func (i interrupts) closing() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(i.second)
-	if i.first.Err() != nil {
+func closing(first, second context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(second)
+	if first.Err() != nil {
 		return ctx, cancel
 	}
-	unhook := context.AfterFunc(i.first, cancel)
+	unhook := context.AfterFunc(first, cancel)
 	return ctx, func() { unhook(); cancel() }
 }

@@ -76,7 +76,8 @@ func (o Options) withDefaults() (Options, error) {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	if o.HTTP == nil {
-		o.HTTP = &http.Client{}
+		// No connection stays open beside those of the load.
+		o.HTTP = &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}}
 	}
 	return o, nil
 }

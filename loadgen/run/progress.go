@@ -36,6 +36,11 @@ func (p Place) String() string {
 	return fmt.Sprintf("round %d/%d  %-8s  step %d/%d  concurrency %d", p.Round, p.Rounds, p.Phase, p.Number, p.Of, p.Concurrency)
 }
 
+// short fits beside a bar and the figures into 80 columns, so that no line wraps.
+func (p Place) short() string {
+	return fmt.Sprintf("%d/%d %s c=%d", p.Round, p.Rounds, p.Phase, p.Concurrency)
+}
+
 // figures are the three numbers of the measured requests so far.
 func figures(g record.Glance) string {
 	if g.Finished == 0 {
@@ -98,12 +103,12 @@ func (b *bar) Begin(p Place) {
 	}
 	b.bar = progressbar.NewOptions(limit, progressbar.OptionSetWriter(b.w), progressbar.OptionClearOnFinish(),
 		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
-		progressbar.OptionSetWidth(20), progressbar.OptionSetSpinnerChangeInterval(0),
-		progressbar.OptionSetDescription(p.String()))
+		progressbar.OptionSetWidth(10), progressbar.OptionSetSpinnerChangeInterval(0),
+		progressbar.OptionSetDescription(p.short()))
 }
 
 func (b *bar) Update(p Place, g record.Glance) {
-	b.bar.Describe(p.String() + "  " + figures(g))
+	b.bar.Describe(p.short() + "  " + figures(g))
 	n := g.Finished
 	if p.Requests > 0 {
 		n = min(n, p.Requests-1) // at its limit the bar would take itself off while the step still drains
