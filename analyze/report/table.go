@@ -110,15 +110,22 @@ func (d *Document) machineTable() table {
 	return t
 }
 
-// reasons writes why cells are empty, naming the steps unless it is all of them.
+// reasons writes why cells are empty: what shares a reason in one line, with the steps unless it
+// is all of them. why holds the steps by "name: reason".
 func reasons(why map[string][]string, all int) []string {
-	var out []string
+	names := map[string][]string{}
 	for _, key := range slices.Sorted(maps.Keys(why)) {
+		name, reason, _ := strings.Cut(key, ": ")
 		if steps := why[key]; len(steps) < all {
-			key += " (" + strings.Join(steps, ", ") + ")"
+			reason += " (" + strings.Join(steps, ", ") + ")"
 		}
-		out = append(out, key)
+		names[reason] = append(names[reason], name)
 	}
+	var out []string
+	for reason, of := range names {
+		out = append(out, strings.Join(of, ", ")+": "+reason)
+	}
+	slices.Sort(out)
 	return out
 }
 
