@@ -14,7 +14,6 @@ import (
 	"firstbreach/internal/promexpr"
 	"firstbreach/internal/signal"
 	"firstbreach/internal/slo"
-	"firstbreach/loadgen/record"
 	"firstbreach/loadgen/wire"
 )
 
@@ -121,8 +120,16 @@ func (l *loader) bucketQuestion(e edge) question {
 // readCounts reads sums, counts and buckets and fills the counts of every per-request objective.
 func (l *loader) readCounts(ctx context.Context, edges []edge) error {
 	var qs []question
+	var takes []func(answer) error
 	for _, h := range histograms() {
-		qs = append(qs, l.countQuestion(h, l.forms[h.metric]), l.sumQuestion(h, l.forms[h.metric]))
+		if h.signal == signal.SignalTPOT || slices.ContainsFunc(edges, func(e edge) bool { return e.metric == h.metric }) {
+			qs = append(qs, l.countQuestion(h, l.forms[h.metric]))
+			takes = append(takes, func(a answer) error { return l.takeCount(h, a) })
+		}
+		if h.shown {
+			qs = append(qs, l.sumQuestion(h, l.forms[h.metric]))
+			takes = append(takes, func(a answer) error { return l.takeSum(h, a) })
+		}
 	}
 	var found []edge
 	for _, e := range edges {
@@ -135,15 +142,15 @@ func (l *loader) readCounts(ctx context.Context, edges []edge) error {
 	if err != nil {
 		return err
 	}
-	for i, h := range histograms() {
-		if err := l.takeHistogram(h, as[2*i], as[2*i+1]); err != nil {
+	for i, take := range takes {
+		if err := take(as[i]); err != nil {
 			return err
 		}
 	}
 	within := map[string]map[*step]latency{}
 	for i, e := range found {
 		counts := map[*step]latency{}
-		err := l.each(as[2*len(histograms())+i], func(s *step, _ model.Metric, v float64) {
+		err := l.each(as[len(takes)+i], func(s *step, _ model.Metric, v float64) {
 			c := counts[s]
 			counts[s] = latency{count: c.count + whole(v), shards: c.shards + 1}
 		})
@@ -163,33 +170,29 @@ func (l *loader) readCounts(ctx context.Context, edges []edge) error {
 	return nil
 }
 
-// takeHistogram adds a histogram's count and sum to the steps, over their shards.
-func (l *loader) takeHistogram(h histogram, counts, sums answer) error {
-	err := l.each(counts, func(s *step, _ model.Metric, v float64) {
+// takeCount adds a histogram's count to the steps, over their shards.
+func (l *loader) takeCount(h histogram, a answer) error {
+	return l.each(a, func(s *step, _ model.Metric, v float64) {
 		x := s.values[h.metric]
-		x.count, x.shards = x.count+whole(v), x.shards+1
-		s.values[h.metric] = x
+		s.values[h.metric] = latency{x.count + whole(v), x.shards + 1}
+		if h.signal == signal.SignalTPOT {
+			s.CountTPOT = s.values[h.metric].count
+		}
 	})
-	if err != nil {
-		return err
-	}
-	err = l.each(sums, func(s *step, _ model.Metric, v float64) {
-		x := s.values[h.metric]
-		x.sum += v
-		s.values[h.metric] = x
-	})
-	for _, s := range l.steps {
-		x := s.values[h.metric]
+}
+
+// takeSum adds a histogram's sum to the steps, over their shards.
+func (l *loader) takeSum(h histogram, a answer) error {
+	return l.each(a, func(s *step, _ model.Metric, v float64) {
 		switch h.signal {
 		case signal.SignalTTFT:
-			s.SumTTFT = x.sum
+			s.SumTTFT += v
 		case signal.SignalDuration:
-			s.SumE2E = x.sum
+			s.SumE2E += v
 		case signal.SignalTPOT:
-			s.SumTPOT, s.CountTPOT = x.sum, x.count
+			s.SumTPOT += v
 		}
-	}
-	return err
+	})
 }
 
 // notScraped is why a step has no count at all.
@@ -254,6 +257,3 @@ func (s *step) failed() int64 {
 
 // whole is a counter's value as a number of things.
 func whole(v float64) int64 { return int64(math.Round(v)) }
-
-// isMeasure reports whether a series is of the window that counts.
-func isMeasure(m model.Metric) bool { return string(m[signal.LabelWindow]) == string(record.Measure) }

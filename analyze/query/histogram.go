@@ -19,7 +19,7 @@ import (
 // histogram is one of loadgen's latency histograms.
 type histogram struct {
 	signal, metric string
-	quantiles      bool // whether the report shows them
+	shown          bool // whether the report shows its mean and quantiles
 }
 
 func histograms() []histogram {
@@ -136,7 +136,7 @@ func (l *loader) readQuantiles(ctx context.Context) error {
 	var qs []question
 	var slots []slot
 	for _, h := range histograms() {
-		if !h.quantiles {
+		if !h.shown {
 			continue
 		}
 		for _, q := range quantiles() {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"firstbreach/analyze/verdict"
@@ -35,11 +34,11 @@ func Load(ctx context.Context, o Options) (*verdict.Run, *Log, error) {
 	if err != nil {
 		return nil, log, err
 	}
-	api, address, err := connect(o)
+	api, err := connect(o)
 	if err != nil {
 		return nil, log, err
 	}
-	l := &loader{Options: o, api: api, address: address, log: log, steps: map[stepKey]*step{}}
+	l := &loader{Options: o, prometheus: api, log: log, steps: map[stepKey]*step{}}
 	l.run = l.describe()
 	for _, part := range []func(context.Context) error{l.readClock, l.readEdges} {
 		if err := part(ctx); err != nil {
@@ -62,10 +61,9 @@ func Load(ctx context.Context, o Options) (*verdict.Run, *Log, error) {
 // loader is the state of one Load.
 type loader struct {
 	Options
-	api     v1.API
-	address string
-	log     *Log
-	run     *verdict.Run
+	*prometheus
+	log *Log
+	run *verdict.Run
 
 	now   time.Time     // Prometheus's clock, rounded up to a second
 	begin time.Time     // of the run

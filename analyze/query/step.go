@@ -58,18 +58,16 @@ func phaseRank(phase string) int {
 }
 
 // keyOf reads the step labels of a series.
-func keyOf(m model.Metric) (stepKey, error) {
-	k := stepKey{phase: string(m[signal.LabelPhase])}
-	for label, to := range map[string]*int{
-		signal.LabelRound: &k.round, signal.LabelStep: &k.step, signal.LabelConcurrency: &k.concurrency,
-	} {
-		n, err := strconv.Atoi(string(m[model.LabelName(label)]))
-		if err != nil {
-			return k, fmt.Errorf("series %s: the label %s is not a whole number", m, label)
+func keyOf(m model.Metric) (k stepKey, err error) {
+	number := func(label model.LabelName) int {
+		n, e := strconv.Atoi(string(m[label]))
+		if e != nil && err == nil {
+			err = fmt.Errorf("series %s: the label %s is not a whole number", m, label)
 		}
-		*to = n
+		return n
 	}
-	return k, nil
+	k = stepKey{string(m[signal.LabelPhase]), number(signal.LabelRound), number(signal.LabelStep), number(signal.LabelConcurrency)}
+	return k, err
 }
 
 // step is one step while it is being read.
@@ -84,14 +82,13 @@ func (s *step) key() stepKey { return stepKey{s.Phase, s.Round, s.Step.Step, s.C
 
 // totals are the counts of one window.
 type totals struct {
-	outcomes, timeouts           map[string]int64
-	good, output, prompt, cached int64
+	outcomes, timeouts   map[string]int64
+	good, output, prompt int64
 }
 
-// latency is what one histogram holds. shards counts the label sets that count came from.
+// latency is how many values a histogram holds. shards counts the label sets that they came from.
 type latency struct {
 	count  int64
-	sum    float64
 	shards int
 }
 

@@ -25,51 +25,51 @@ type reader struct {
 // total asks for the last raw sample of each series of a metric, kept apart by the step labels and
 // those given. Series at zero are left out where absence can't mean anything else: the answer then
 // grows with what happened, not with the number of outcomes.
-func (l *loader) total(metric string, nonzero bool, take func(*step, model.Metric, float64), labels ...string) reader {
-	e := promexpr.MaxBy(l.last(metric), stepLabels(labels...)...)
+func (l *loader) total(metric string, nonzero bool, which []promexpr.Matcher, take func(*step, model.Metric, float64), labels ...string) reader {
+	e := promexpr.MaxBy(l.last(metric, which...), stepLabels(labels...)...)
 	if nonzero {
 		e = promexpr.Above(e, 0)
 	}
 	return reader{question: question{name: metric, expr: e, at: l.until}, take: take}
 }
 
-// readers lists the totals of the steps.
+// readers lists the totals of the steps. Windows other than that which counts are only read to be
+// compared with the manifest.
 func (l *loader) readers() []reader {
 	const window = signal.LabelWindow
 	in := func(f func(t *totals, m model.Metric, n int64)) func(*step, model.Metric, float64) {
 		return func(s *step, m model.Metric, v float64) { f(s.window(string(m[window])), m, whole(v)) }
 	}
-	measure := func(f func(s *step, m model.Metric, v float64)) func(*step, model.Metric, float64) {
-		return func(s *step, m model.Metric, v float64) {
-			if isMeasure(m) {
-				f(s, m, v)
-			}
-		}
-	}
 	required := func(r reader) reader { r.required = r.name; return r }
+	measure := []promexpr.Matcher{measured()}
+	compared := measure
+	if l.Manifest != nil {
+		compared = nil
+	}
 
-	requests := l.total(signal.LoadgenRequests, true, in(func(t *totals, m model.Metric, n int64) {
+	requests := l.total(signal.LoadgenRequests, true, compared, in(func(t *totals, m model.Metric, n int64) {
 		t.outcomes[string(m[signal.LabelOutcome])] += n
 	}), window, signal.LabelOutcome)
 	// The series of ok requests are asked for at zero as well: they show that a window was scraped.
+	ok := append([]promexpr.Matcher{promexpr.Eq(signal.LabelOutcome, string(wire.OK))}, compared...)
 	requests.expr = promexpr.Or(requests.expr,
-		promexpr.MaxBy(l.last(signal.LoadgenRequests, promexpr.Eq(signal.LabelOutcome, string(wire.OK))), stepLabels(window, signal.LabelOutcome)...))
+		promexpr.MaxBy(l.last(signal.LoadgenRequests, ok...), stepLabels(window, signal.LabelOutcome)...))
 
 	return []reader{
 		requests,
-		l.total(signal.LoadgenTimeouts, true, in(func(t *totals, m model.Metric, n int64) {
+		l.total(signal.LoadgenTimeouts, true, compared, in(func(t *totals, m model.Metric, n int64) {
 			t.timeouts[string(m[signal.LabelKind])] += n
 		}), window, signal.LabelKind),
-		required(l.total(signal.LoadgenGoodRequests, false, in(func(t *totals, _ model.Metric, n int64) { t.good += n }), window)),
-		required(l.total(signal.LoadgenOutputTokens, false, in(func(t *totals, _ model.Metric, n int64) { t.output += n }), window)),
-		l.total(signal.LoadgenPromptTokens, true, in(func(t *totals, _ model.Metric, n int64) { t.prompt += n }), window),
-		l.total(signal.LoadgenCachedPromptTokens, true, in(func(t *totals, _ model.Metric, n int64) { t.cached += n }), window),
-		l.total(signal.LoadgenUndefined, true, measure(func(s *step, m model.Metric, v float64) {
+		required(l.total(signal.LoadgenGoodRequests, false, compared, in(func(t *totals, _ model.Metric, n int64) { t.good += n }), window)),
+		required(l.total(signal.LoadgenOutputTokens, false, compared, in(func(t *totals, _ model.Metric, n int64) { t.output += n }), window)),
+		l.total(signal.LoadgenPromptTokens, true, compared, in(func(t *totals, _ model.Metric, n int64) { t.prompt += n }), window),
+		l.total(signal.LoadgenCachedPromptTokens, true, measure, func(s *step, _ model.Metric, v float64) { s.CachedPromptTokens += whole(v) }),
+		l.total(signal.LoadgenUndefined, true, measure, func(s *step, m model.Metric, v float64) {
 			s.undefined[string(m[signal.LabelObjective])] += whole(v)
-		}), window, signal.LabelObjective),
-		required(l.total(signal.LoadgenInFlightSeconds, false, measure(func(s *step, _ model.Metric, v float64) { s.InFlightSeconds += v }), window)),
-		required(l.total(signal.LoadgenOccupancySeconds, false, measure(func(s *step, _ model.Metric, v float64) { s.OccupancySeconds += v }), window)),
-		l.total(signal.LoadgenClientLimited, true, func(s *step, m model.Metric, _ float64) {
+		}, signal.LabelObjective),
+		required(l.total(signal.LoadgenInFlightSeconds, false, measure, func(s *step, _ model.Metric, v float64) { s.InFlightSeconds += v })),
+		required(l.total(signal.LoadgenOccupancySeconds, false, measure, func(s *step, _ model.Metric, v float64) { s.OccupancySeconds += v })),
+		l.total(signal.LoadgenClientLimited, true, nil, func(s *step, m model.Metric, _ float64) {
 			s.Limited = append(s.Limited, string(m[signal.LabelReason]))
 		}, signal.LabelReason),
 		{
@@ -168,7 +168,7 @@ func (l *loader) spread() {
 		for k, n := range t.timeouts {
 			s.Timeouts[k] = n
 		}
-		s.Good, s.OutputTokens, s.PromptTokens, s.CachedPromptTokens = t.good, t.output, t.prompt, t.cached
+		s.Good, s.OutputTokens, s.PromptTokens = t.good, t.output, t.prompt
 	}
 }
 
