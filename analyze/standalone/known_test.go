@@ -141,6 +141,14 @@ func checkVerdict(t *testing.T, sc scenario, out Outcome) {
 			t.Errorf("first breach %s at %d, last ok %d, undecided %v; want %s at %d, last ok %d", b.Objective, b.Concurrency, last, b.Undecided, sc.object, sc.breach, sc.lastOK)
 		}
 	}
+	if t.Failed() {
+		for _, s := range out.Report.Steps {
+			t.Logf("%s %d: %s %q", s.Phase, s.Concurrency, s.Verdict, s.Reasons)
+			for _, o := range s.Objectives {
+				t.Logf("  %s: %s, %d of %d bad %q", o.Name, o.Verdict, o.Bad, o.Total, o.Reason)
+			}
+		}
+	}
 }
 
 // checkTotals compares the manifest with the ledger, line by line; that Prometheus has the same is part of
