@@ -110,6 +110,20 @@ func TestAnswered(t *testing.T) {
 	}
 }
 
+func TestClockSkew(t *testing.T) {
+	for _, c := range []struct{ theirs, ours, want float64 }{
+		{100.5, 100.25, 0.25},
+		{100.5, 103, -2.5},
+		{100, 100.9, 0}, // cut to the second
+		{100, 102.5, -1.5},
+		{100, 98.5, 1.5},
+	} {
+		if got := clockSkew(c.theirs, c.ours); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("theirs %v, ours %v: skew %v, want %v", c.theirs, c.ours, got, c.want)
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	for _, body := range bodies() {
 		f.Add(body)

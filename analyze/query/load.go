@@ -65,7 +65,7 @@ type loader struct {
 	log *Log
 	run *verdict.Run
 
-	now   time.Time     // Prometheus's clock, rounded up to a second
+	now   time.Time     // Prometheus's clock, the next whole second: some cut a query's time to it
 	begin time.Time     // of the run
 	end   time.Time     // of the run; now when a step hasn't ended
 	until time.Time     // evaluation time of the queries for totals
@@ -99,12 +99,19 @@ func (l *loader) readClock(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("clock of Prometheus: %w", err)
 	}
-	ours := before.Add(after.Sub(before) / 2)
-	skew := theirs - unix(ours)
+	skew := clockSkew(theirs, unix(before.Add(after.Sub(before)/2)))
 	l.run.ClockSkew = &skew
-	// VictoriaMetrics cuts a query's time to the second: a fraction would hide the last samples.
-	l.now = time.Unix(int64(math.Ceil(theirs)), 0)
+	l.now = time.Unix(int64(theirs)+1, 0)
 	return nil
+}
+
+// clockSkew is theirs less ours. VictoriaMetrics cuts time() to the second: then all of that second
+// may be meant, and what is nearest to our clock counts.
+func clockSkew(theirs, ours float64) float64 {
+	if theirs == math.Trunc(theirs) && ours > theirs {
+		return min(theirs+1-ours, 0)
+	}
+	return theirs - ours
 }
 
 // readEdges finds the steps and when they began and ended, and from that the time of the run.
