@@ -21,6 +21,8 @@ type question struct {
 	// label asks for the values of a label instead, on the series of expr between at−back and at.
 	label string
 	back  time.Duration
+	// take is what is done with the answer, one question after the other in their order.
+	take func(answer) error
 	// lenient keeps a refusal as the answer: one reading is lost, not the run.
 	lenient bool
 }
@@ -32,8 +34,9 @@ type answer struct {
 	err    error             // of a lenient question
 }
 
-// ask sends the questions, a bounded number at a time, and logs them in their order.
-func (l *loader) ask(ctx context.Context, qs ...question) ([]answer, error) {
+// ask sends the questions, a bounded number at a time, and hands out and logs the answers in the
+// order of the questions.
+func (l *loader) ask(ctx context.Context, qs ...question) error {
 	answers := make([]answer, len(qs))
 	entries := make([]Query, len(qs))
 	g, ctx := errgroup.WithContext(ctx)
@@ -54,7 +57,15 @@ func (l *loader) ask(ctx context.Context, qs ...question) ([]answer, error) {
 			l.log.Queries = append(l.log.Queries, e)
 		}
 	}
-	return answers, err
+	if err != nil {
+		return err
+	}
+	for i, q := range qs {
+		if err := q.take(answers[i]); err != nil {
+			return fmt.Errorf("%s: %w", q.name, err)
+		}
+	}
+	return nil
 }
 
 func (l *loader) askOne(ctx context.Context, q question) (answer, Query, error) {

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -24,38 +23,40 @@ type edge struct {
 	spellings []string  // of le, as this Prometheus writes it; empty when there is no such edge
 	edges     []float64 // finite edges that are there, rising
 	buckets   bool      // whether there is any bucket at all
-}
 
-// latencyObjectives are the per-request objectives on a latency.
-func (l *loader) latencyObjectives() []slo.Objective {
-	var out []slo.Objective
-	for _, o := range l.SLO.Objectives {
-		if o.Kind == slo.Latency && latencyMetric(o.Signal) != "" {
-			out = append(out, o)
-		}
-	}
-	return out
+	within map[*step]latency // values at or below the threshold
 }
 
 // edgeQuestions ask which bucket edges there are, once for each histogram with an objective.
 // Prometheus 3 writes "1.0", older ones "1", and either may be asked.
-func (l *loader) edgeQuestions() (metrics []string, qs []question) {
-	for _, o := range l.latencyObjectives() {
-		metric := latencyMetric(o.Signal)
-		if slices.Contains(metrics, metric) {
+func (l *loader) edgeQuestions() []question {
+	var qs []question
+	for _, h := range histograms() {
+		var on []slo.Objective
+		for _, o := range l.SLO.Objectives {
+			if o.Kind == slo.Latency && o.Signal == h.signal {
+				on = append(on, o)
+			}
+		}
+		if len(on) == 0 {
 			continue
 		}
-		metrics = append(metrics, metric)
 		qs = append(qs, question{
-			name: "bucket edges of " + metric, label: labelLE, expr: l.own(metric + suffixBucket), at: l.until, back: l.span,
+			name: "bucket edges of " + h.metric, label: labelLE, expr: l.own(h.metric + suffixBucket), at: l.until, back: l.span,
+			take: func(a answer) error {
+				for _, o := range on {
+					l.edges = append(l.edges, findEdge(o, h.metric, a.values))
+				}
+				return nil
+			},
 		})
 	}
-	return metrics, qs
+	return qs
 }
 
 // findEdge looks an objective's threshold up among the values of le.
-func findEdge(o slo.Objective, values model.LabelValues) edge {
-	e := edge{objective: o, metric: latencyMetric(o.Signal), buckets: len(values) > 0}
+func findEdge(o slo.Objective, metric string, values model.LabelValues) edge {
+	e := edge{objective: o, metric: metric, buckets: len(values) > 0, within: map[*step]latency{}}
 	threshold := o.Threshold.Seconds()
 	for _, v := range values {
 		le, err := strconv.ParseFloat(string(v), 64)
@@ -114,60 +115,44 @@ func (l *loader) bucketQuestion(e edge) question {
 	return question{
 		name: "within the threshold of " + e.objective.Name, at: l.until,
 		expr: promexpr.MaxBy(l.last(e.metric+suffixBucket, measured(), promexpr.OneOf(labelLE, e.spellings...)), stepLabels()...),
+		take: func(a answer) error {
+			return l.each(a, func(s *step, _ model.Metric, v float64) {
+				n := e.within[s]
+				e.within[s] = latency{n.count + whole(v), n.shards + 1}
+			})
+		},
 	}
 }
 
-// readCounts reads sums, counts and buckets and fills the counts of every per-request objective.
-func (l *loader) readCounts(ctx context.Context, edges []edge) error {
+// histogramQuestions ask for the counts and sums that are used, and for what lies within each
+// threshold.
+func (l *loader) histogramQuestions() []question {
 	var qs []question
-	var takes []func(answer) error
 	for _, h := range histograms() {
-		if h.signal == signal.SignalTPOT || slices.ContainsFunc(edges, func(e edge) bool { return e.metric == h.metric }) {
-			qs = append(qs, l.countQuestion(h, l.forms[h.metric]))
-			takes = append(takes, func(a answer) error { return l.takeCount(h, a) })
+		if h.signal == signal.SignalTPOT || slices.ContainsFunc(l.edges, func(e edge) bool { return e.metric == h.metric }) {
+			qs = append(qs, l.countQuestion(h))
 		}
 		if h.shown {
-			qs = append(qs, l.sumQuestion(h, l.forms[h.metric]))
-			takes = append(takes, func(a answer) error { return l.takeSum(h, a) })
+			qs = append(qs, l.sumQuestion(h))
 		}
 	}
-	var found []edge
-	for _, e := range edges {
+	for _, e := range l.edges {
 		if len(e.spellings) > 0 {
-			found = append(found, e)
 			qs = append(qs, l.bucketQuestion(e))
 		}
 	}
-	as, err := l.ask(ctx, qs...)
-	if err != nil {
-		return err
-	}
-	for i, take := range takes {
-		if err := take(as[i]); err != nil {
-			return err
-		}
-	}
-	within := map[string]map[*step]latency{}
-	for i, e := range found {
-		counts := map[*step]latency{}
-		err := l.each(as[len(takes)+i], func(s *step, _ model.Metric, v float64) {
-			c := counts[s]
-			counts[s] = latency{count: c.count + whole(v), shards: c.shards + 1}
-		})
-		if err != nil {
-			return err
-		}
-		within[e.objective.Name] = counts
-	}
+	return qs
+}
+
+// fillCounts computes the counts of every per-request objective.
+func (l *loader) fillCounts() {
 	for _, s := range l.steps {
 		s.Counts = map[string]verdict.Count{}
-		for _, e := range edges {
-			n, ok := within[e.objective.Name][s]
-			s.Counts[e.objective.Name] = s.latencyCount(e, l.forms[e.metric], n, ok)
+		for _, e := range l.edges {
+			s.Counts[e.objective.Name] = s.latencyCount(e, l.forms[e.metric])
 		}
 		s.outcomeCounts(l.SLO.Objectives)
 	}
-	return nil
 }
 
 // takeCount adds a histogram's count to the steps, over their shards.
@@ -199,7 +184,8 @@ func (l *loader) takeSum(h histogram, a answer) error {
 const notScraped = "Prometheus has no samples of this step: it was not scraped"
 
 // latencyCount is design's rule: bad = slow + failed, of the values and the failed together.
-func (s *step) latencyCount(e edge, f form, within latency, found bool) verdict.Count {
+func (s *step) latencyCount(e edge, f form) verdict.Count {
+	within, found := e.within[s]
 	all, counted := s.values[e.metric]
 	undefined := s.undefined[e.objective.Name]
 	switch {

@@ -135,34 +135,24 @@ func (l *loader) each(a answer, f func(s *step, m model.Metric, v float64)) erro
 	return nil
 }
 
-// takeEdges reads when the windows of each step began and ended.
-func (l *loader) takeEdges(starts, ends answer) error {
-	from, to := map[*step]map[string]float64{}, map[*step]map[string]float64{}
-	put := func(edges map[*step]map[string]float64, pick func(a, b float64) float64) func(*step, model.Metric, float64) {
-		return func(s *step, m model.Metric, v float64) {
-			if v <= 0 {
-				return // not yet
-			}
-			if edges[s] == nil {
-				edges[s] = map[string]float64{}
-			}
-			w := string(m[signal.LabelWindow])
-			if old, ok := edges[s][w]; ok {
-				v = pick(old, v)
-			}
-			edges[s][w] = v
+// windowTimes are the starts or the ends of the windows of each step, in unix seconds.
+type windowTimes map[*step]map[string]float64
+
+// takeTimes reads them; of several shards, pick chooses.
+func (l *loader) takeTimes(a answer, times windowTimes, pick func(x, y float64) float64) error {
+	return l.each(a, func(s *step, m model.Metric, v float64) {
+		if v <= 0 {
+			return // not yet
 		}
-	}
-	if err := l.each(starts, put(from, math.Min)); err != nil {
-		return err
-	}
-	if err := l.each(ends, put(to, math.Max)); err != nil {
-		return err
-	}
-	for _, s := range l.steps {
-		s.setEdges(from[s], to[s])
-	}
-	return nil
+		if times[s] == nil {
+			times[s] = map[string]float64{}
+		}
+		w := string(m[signal.LabelWindow])
+		if old, ok := times[s][w]; ok {
+			v = pick(old, v)
+		}
+		times[s][w] = v
+	})
 }
 
 // setEdges derives the step's times. It has ended when the window it got to has ended; a step that
@@ -250,15 +240,18 @@ func (l *loader) ordered() []*step {
 // notFound says which runs are there instead. With a manifest the run was there, and Prometheus
 // has nothing of it: that is a finding, and a warning says it.
 func (l *loader) notFound(ctx context.Context, back time.Duration) error {
-	as, err := l.ask(ctx, question{
+	var there []string
+	err := l.ask(ctx, question{
 		name: "runs that are there", label: signal.LabelRun, expr: promexpr.Select(signal.LoadgenStepStart), at: l.now, back: back,
+		take: func(a answer) error {
+			for _, v := range a.values {
+				there = append(there, string(v))
+			}
+			return nil
+		},
 	})
 	if err != nil {
 		return err
-	}
-	there := make([]string, 0, len(as[0].values))
-	for _, v := range as[0].values {
-		there = append(there, string(v))
 	}
 	slices.Sort(there)
 	const most = 20
