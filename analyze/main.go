@@ -32,7 +32,8 @@ const (
 	exitUsage  = 2 // usage or configuration
 )
 
-// command is one subcommand: it returns the exit status of a verdict, 0 when there is nothing to fail.
+// command is one subcommand. Without an error its exit status is the verdict's, 0 unless --fail-on
+// names it.
 type command func(ctx context.Context, e env) (int, error)
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -128,7 +129,7 @@ func addStandalone(app *kingpin.Application) (string, command) {
 	return cmd.FullCommand(), func(ctx context.Context, e env) (int, error) {
 		fail, err := analysis.ParseFailOn(*failOn)
 		if err != nil {
-			return exitUsage, err
+			return 0, &standalone.UsageError{Text: err.Error()}
 		}
 		o.Version, o.Out, o.Progress, o.Abort, o.Logger = release.Version(), e.stdout, e.stderr, e.abort, e.logger
 		if f, ok := e.stderr.(*os.File); ok {
@@ -179,7 +180,7 @@ func addReport(app *kingpin.Application) (string, command) {
 	return cmd.FullCommand(), func(ctx context.Context, e env) (int, error) {
 		fail, err := analysis.ParseFailOn(*failOn)
 		if err != nil {
-			return exitUsage, err
+			return 0, &standalone.UsageError{Text: err.Error()}
 		}
 		r := reporting{dir: *dir, url: *url, runID: *runID, slo: *sloFile, out: *out, format: *format}
 		state, err := r.run(ctx, e)
