@@ -188,3 +188,24 @@ func postFault(t *testing.T, base, fault string) {
 		t.Errorf("POST /sim/fault: %s", resp.Status)
 	}
 }
+
+// TestStopRuleAtTheFourthStep has the stop rule cut the fourth step in every round: what was measured until
+// then counts, and is a breach.
+func TestStopRuleAtTheFourthStep(t *testing.T) {
+	cfg := twoSlots()
+	cfg.Slots, cfg.ErrorShare, cfg.ErrorAbove = 16, 1, 4
+	j := begin(t, startEngine(t, cfg), []int{1, 2, 4, 8, 16}, "stop: {error_ratio: 0}", "stop: {error_ratio: 0.5, after: 20}")
+	out, err := j.measure(t.Context())
+	if err := errors.Join(err, j.stop()); err != nil {
+		t.Fatal(err)
+	}
+	b := out.Report.FirstBreach
+	if b == nil || b.Concurrency != 8 || b.LastOK == nil || *b.LastOK != 4 || b.Objective != "success" || b.Rounds != 3 {
+		t.Errorf("%s: %q", out.State, out.Report.Headline())
+	}
+	for _, s := range j.runner.Manifest().Steps {
+		if s.Concurrency == 16 {
+			t.Errorf("round %d went on to 16 after 8 was stopped", s.Round)
+		}
+	}
+}
