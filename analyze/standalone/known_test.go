@@ -19,12 +19,22 @@ import (
 const (
 	promptTokens = 30
 	outputTokens = 8
-	limitTTFT    = 65 * time.Millisecond
 
 	// beside is what a synthetic prompt has in tokens beside its words: a nonce, a chat template. The
 	// simulated engine counts words.
 	beside = 14
 )
+
+// limitTTFT is the objective that scenarioSLO states.
+var limitTTFT = pace * 65 * time.Millisecond
+
+// pace stretches every time of a scenario.
+var pace = func() time.Duration {
+	if underRace {
+		return 2
+	}
+	return 1
+}()
 
 // scenario is a simulated engine whose first breach follows from its parameters.
 type scenario struct {
@@ -84,9 +94,12 @@ func scenarios() map[string]scenario {
 func TestKnownAnswers(t *testing.T) {
 	for name, sc := range scenarios() {
 		t.Run(name, func(t *testing.T) {
+			if underRace && name != "slot-bound" {
+				t.Skip("one scenario shows the race detector every room; the verdicts are tested without it")
+			}
 			t.Parallel()
 			cfg := sim.Default()
-			cfg.PrefillTime, cfg.StepBase = 30*time.Millisecond, 5*time.Millisecond
+			cfg.PrefillTime, cfg.StepBase = pace*30*time.Millisecond, pace*5*time.Millisecond
 			sc.engine(&cfg)
 			theory := cfg.FirstBreach(sc.ladder, promptTokens, outputTokens,
 				sim.Goal{Signal: sim.SignalTTFT, Threshold: limitTTFT, Target: 0.9}, sim.Goal{Signal: sim.SignalSuccess, Target: 0.9})
@@ -106,8 +119,8 @@ func runScenario(t *testing.T, cfg sim.Config, sc scenario) (dir string, out Out
 	work := t.TempDir()
 	dir = filepath.Join(work, "run")
 	out, err := Run(t.Context(), Options{
-		PlanFile: writeFile(t, work, "plan.yaml", scenarioPlan(base, sc.ladder)), SLOFile: writeFile(t, work, "slo.yaml", scenarioSLO),
-		Dir: dir, ScrapeInterval: 100 * time.Millisecond, Version: "test",
+		PlanFile: writeFile(t, work, "plan.yaml", scenarioPlan(base, sc.ladder)), SLOFile: writeFile(t, work, "slo.yaml", scenarioSLO()),
+		Dir: dir, ScrapeInterval: 200 * time.Millisecond, Version: "test",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -222,22 +235,24 @@ fixed:
   output_tokens: %d
 rounds: 3
 ramp: {concurrency: %s}
-step: {requests: 30, min_duration: 600ms, max_duration: 30s}
+step: {requests: 30, min_duration: 1200ms, max_duration: 30s}
 cooldown: 20ms
 timeouts: {connect: 5s, first_token: 10s, idle: 10s, total: 20s}
 stop: {error_ratio: 0}
 `, base, base+"/metrics", promptTokens+beside, outputTokens, steps)
 }
 
-const scenarioSLO = `apiVersion: firstbreach/v1
+func scenarioSLO() string { return fmt.Sprintf(scenarioObjectives, limitTTFT) }
+
+const scenarioObjectives = `apiVersion: firstbreach/v1
 service: scenario
 engine: vllm
 selectors: {engine: {job: engine}, host: {job: exporter}, gpu: {job: exporter}}
 window: 30d
 owners: {team: {contact: "#team"}}
 objectives:
-- {name: ttft, layer: user, signal: time_to_first_token, p90: 65ms, owner: team, action: Cap concurrency.}
-- {name: success, layer: user, signal: success_ratio, target: 90%, owner: team, action: Look at the outcomes.}
+- {name: ttft, layer: user, signal: time_to_first_token, p90: %s, owner: team, action: Cap concurrency.}
+- {name: success, layer: user, signal: success_ratio, target: 90%%, owner: team, action: Look at the outcomes.}
 - {name: queue, layer: service, signal: requests_waiting, max: 0.5}
-- {name: cpu, layer: resource, signal: cpu_utilization, max: 95%}
+- {name: cpu, layer: resource, signal: cpu_utilization, max: 95%%}
 `

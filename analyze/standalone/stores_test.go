@@ -26,8 +26,9 @@ const slowScrapes = 500 * time.Millisecond
 // native histograms, by one that drops the classic buckets and, where it is installed, by a Prometheus of
 // 2023. Those with the buckets give the same verdict; the one without names the setting.
 func TestOtherStores(t *testing.T) {
+	t.Parallel()
 	cfg := sim.Default()
-	cfg.Slots, cfg.PrefillTime, cfg.StepBase = 2, 30*time.Millisecond, 5*time.Millisecond
+	cfg.Slots, cfg.PrefillTime, cfg.StepBase = 2, pace*30*time.Millisecond, pace*5*time.Millisecond
 	base := startEngine(t, cfg)
 	loadgen, exporter := freeAddress(t), freeAddress(t)
 	pages := []store.Target{
@@ -45,9 +46,9 @@ func TestOtherStores(t *testing.T) {
 	work := t.TempDir()
 	dir := filepath.Join(work, "run")
 	// Four scrapers on two busy cores: the slower the scrapes, the fewer are late.
-	plan := strings.Replace(scenarioPlan(base, []int{1, 2, 4}), "min_duration: 600ms", "min_duration: 3s", 1)
+	plan := strings.Replace(scenarioPlan(base, []int{1, 2, 4}), "min_duration: 1200ms", "min_duration: 3s", 1)
 	out, err := Run(t.Context(), Options{
-		PlanFile: writeFile(t, work, "plan.yaml", plan), SLOFile: writeFile(t, work, "slo.yaml", scenarioSLO),
+		PlanFile: writeFile(t, work, "plan.yaml", plan), SLOFile: writeFile(t, work, "slo.yaml", scenarioSLO()),
 		Dir: dir, LoadgenAddress: loadgen, ExporterAddress: exporter, ScrapeInterval: slowScrapes,
 	})
 	if err != nil {
