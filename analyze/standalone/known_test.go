@@ -94,8 +94,8 @@ func scenarios() map[string]scenario {
 func TestKnownAnswers(t *testing.T) {
 	for name, sc := range scenarios() {
 		t.Run(name, func(t *testing.T) {
-			if underRace && name != "slot-bound" {
-				t.Skip("one scenario shows the race detector every room; the verdicts are tested without it")
+			if name != "slot-bound" { // which shows the race detector every room
+				inRealTime(t)
 			}
 			t.Parallel()
 			cfg := sim.Default()
@@ -128,10 +128,21 @@ func runScenario(t *testing.T, cfg sim.Config, sc scenario) (dir string, out Out
 	return dir, out
 }
 
+// inRealTime skips a test whose verdict depends on a client that keeps up, which it doesn't under the race
+// detector.
+func inRealTime(t *testing.T) {
+	t.Helper()
+	if underRace {
+		t.Skip("its verdict needs a client that keeps up: run it without the race detector")
+	}
+}
+
 func checkVerdict(t *testing.T, sc scenario, out Outcome) {
 	t.Helper()
 	got := fmt.Sprint(out.Report.Headline())
 	switch {
+	case underRace && (out.State == verdict.Invalid || out.State == verdict.Inconclusive):
+		// Too slow to tell is a right answer there; a wrong one is not.
 	case sc.unsure:
 		// The true share is the allowance: every verdict but these would claim more than the sample holds.
 		if out.State != verdict.Inconclusive && out.State != verdict.None {

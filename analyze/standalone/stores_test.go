@@ -26,7 +26,7 @@ const slowScrapes = 500 * time.Millisecond
 // native histograms, by one that drops the classic buckets and, where it is installed, by a Prometheus of
 // 2023. Those with the buckets give the same verdict; the one without names the setting.
 func TestOtherStores(t *testing.T) {
-	t.Parallel()
+	inRealTime(t)
 	cfg := sim.Default()
 	cfg.Slots, cfg.PrefillTime, cfg.StepBase = 2, pace*30*time.Millisecond, pace*5*time.Millisecond
 	base := startEngine(t, cfg)
