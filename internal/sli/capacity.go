@@ -11,7 +11,7 @@ import (
 type InFlight struct {
 	Objective slo.Objective
 	Source    Source
-	Feed      []Feed // two at one instance, of one request each when healthy
+	Feed      []Feed // running and waiting at one instance
 
 	expr promexpr.Expr
 }
@@ -37,7 +37,7 @@ func NewInFlight(f *slo.File, o slo.Objective) (InFlight, error) {
 		if len(ms) == 0 {
 			continue
 		}
-		feed := src.feed(ms[0].Term, "", map[string]string{labelInstance: "a:1"}, 1, 0)
+		feed := src.feed(ms[0].Term, "", map[string]string{labelInstance: "a:1"}, 0, 0)
 		feed.Gauge = true
 		n.Feed = append(n.Feed, feed)
 		e := src.Read(ms, gaugeWindow)

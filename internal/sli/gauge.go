@@ -25,8 +25,12 @@ type Value struct {
 	Notes     []string
 	Feed      []Feed // empty for an expression, and for what is read as a rate
 
-	expr promexpr.Expr
+	expr  promexpr.Expr
+	scale float64
 }
+
+// Scale is what a sample of the Feed is multiplied by to be the signal's value.
+func (v Value) Scale() float64 { return v.scale }
 
 // NewValue finds the series for a gauge objective, or takes the PromQL of one that has its own. The
 // error is a *strictyaml.Error at the objective.
@@ -49,7 +53,7 @@ func NewValue(f *slo.File, o slo.Objective) (Value, error) {
 		return v, err
 	}
 	v.expr = src.Read(ms, gaugeWindow)
-	v.Feed = src.feedGauge(ms[0], o)
+	v.Feed, v.scale = src.feedGauge(ms[0], o), ms[0].Scale
 	if ms[0].Note != "" {
 		v.Notes = append(v.Notes, ms[0].Name+": "+ms[0].Note)
 	}
