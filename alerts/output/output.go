@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/sync/errgroup"
 
 	"firstbreach/alerts/routing"
 	"firstbreach/alerts/rules"
@@ -45,18 +47,19 @@ func Rules(f *slo.File, set *rules.Set) ([]File, error) {
 	if len(set.Groups) == 0 {
 		return nil, fmt.Errorf("%s: no objective becomes a rule: give one an owner and an action", f.Path)
 	}
-	rulesText, err := print(header(f, set.Notes), rulefmt.RuleGroups{Groups: set.Groups})
+	rulesText, err := printList(header(f, set.Notes)+"groups:\n", set.Groups)
 	if err != nil {
 		return nil, err
-	}
-	if err := readsBack(rulesText, set.Groups); err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Path, err)
 	}
 	tests, err := ruletest.Make(set, RuleFile(f.Service))
 	if err != nil {
 		return nil, err
 	}
-	testText, err := print(header(f, []string{"run it with: promtool test rules " + TestFile(f.Service)}), tests)
+	head, err := print(header(f, []string{"run it with: promtool test rules " + TestFile(f.Service)}), ruletest.File{RuleFiles: tests.RuleFiles, EvaluationInterval: tests.EvaluationInterval})
+	if err != nil {
+		return nil, err
+	}
+	testText, err := printList(string(head)+"tests:\n", tests.Tests)
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +101,24 @@ func print(head string, v any) ([]byte, error) {
 		return nil, fmt.Errorf("can't print YAML: %w", err)
 	}
 	return b.Bytes(), enc.Close()
+}
+
+// printList prints the items of the list that head ends with, each on its own: the encoder's time
+// grows faster than the length of a document.
+func printList[T any](head string, items []T) ([]byte, error) {
+	texts := make([][]byte, len(items))
+	var work errgroup.Group
+	work.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range items {
+		work.Go(func() (err error) {
+			texts[i], err = print("", items[i:i+1])
+			return err
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return nil, err
+	}
+	return append([]byte(head), bytes.Join(texts, nil)...), nil
 }
 
 // readsBack makes sure that Prometheus reads what was meant: text that YAML takes for a number, a

@@ -68,7 +68,7 @@ func (r ratioRules) recorded(name string) promexpr.Expr {
 }
 
 func (r ratioRules) record(name string, e promexpr.Expr) rulefmt.Rule {
-	return rulefmt.Rule{Record: name, Expr: text(e), Labels: r.labels()}
+	return rulefmt.Rule{Record: name, Expr: e.String(), Labels: r.labels()}
 }
 
 // The series that are recorded of each per-request objective.
@@ -145,7 +145,7 @@ func (r ratioRules) info() rulefmt.Rule {
 			delete(labels, name)
 		}
 	}
-	return rulefmt.Rule{Record: Info, Expr: text(promexpr.Vector(1)), Labels: labels}
+	return rulefmt.Rule{Record: Info, Expr: promexpr.Vector(1).String(), Labels: labels}
 }
 
 // burns makes one alert for each pair of windows that can fire and is worth firing.

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -22,7 +23,7 @@ import (
 type File struct {
 	RuleFiles          []string       `yaml:"rule_files"`
 	EvaluationInterval model.Duration `yaml:"evaluation_interval"`
-	Tests              []Test         `yaml:"tests"`
+	Tests              []Test         `yaml:"tests,omitempty"`
 }
 
 // Test is one scenario.
@@ -142,6 +143,9 @@ func expected(f rules.Firing) (Expected, error) {
 }
 
 func expand(name, text string, set labels.Labels, value float64) (string, error) {
+	if !strings.Contains(text, "{{") {
+		return text, nil
+	}
 	data := template.AlertTemplateData(set.Map(), nil, "", promql.Sample{Metric: set, F: value})
 	defs := "{{$labels := .Labels}}{{$value := .Value}}"
 	return template.NewTemplateExpander(context.Background(), defs+text, name, data, model.Now(), nil, &url.URL{}, nil).Expand()
