@@ -3,12 +3,17 @@ package arrival
 import (
 	"context"
 	"net"
+	"os"
 )
 
 // Dialer dials connections that are already wrapped. Its DialContext fits http.Transport.
 type Dialer struct {
 	net.Dialer
+	hold *os.File // closed with the Dialer's last use
 }
+
+// NewDialer makes a Dialer and has the kernel's receive stamps switched on from now on.
+func NewDialer(d net.Dialer) *Dialer { return &Dialer{Dialer: d, hold: hold()} }
 
 // DialContext connects to address and returns a *Conn.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
