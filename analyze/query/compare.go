@@ -49,6 +49,9 @@ func (s *step) differences(ms record.ManifestStep) []string {
 		for _, k := range names(theirs.Timeouts, ours.timeouts) {
 			note(w, "timeouts of kind "+k, theirs.Timeouts[k], ours.timeouts[k])
 		}
+		for _, o := range names(theirs.LateReads, ours.late) {
+			note(w, "late reads of "+o, theirs.LateReads[o], ours.late[o])
+		}
 		note(w, "good requests", theirs.Good, ours.good)
 		note(w, "output tokens", theirs.OutputTokens, ours.output)
 		note(w, "prompt tokens", theirs.PromptTokens, ours.prompt)

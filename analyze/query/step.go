@@ -85,6 +85,7 @@ func (s *step) key() stepKey { return stepKey{s.Phase, s.Round, s.Step.Step, s.C
 // totals are the counts of one window.
 type totals struct {
 	outcomes, timeouts           map[string]int64
+	late                         map[string]int64 // by objective: values that the client read too late to tell
 	good, output, prompt, cached int64
 }
 
@@ -99,7 +100,7 @@ type latency struct {
 func (s *step) window(name string) *totals {
 	t := s.windows[name]
 	if t == nil {
-		t = &totals{outcomes: map[string]int64{}, timeouts: map[string]int64{}}
+		t = &totals{outcomes: map[string]int64{}, timeouts: map[string]int64{}, late: map[string]int64{}}
 		s.windows[name] = t
 	}
 	return t

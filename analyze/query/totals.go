@@ -67,6 +67,9 @@ func (l *loader) readers() []reader {
 		l.total(signal.LoadgenUndefined, true, measure(func(s *step, m model.Metric, v float64) {
 			s.undefined[string(m[signal.LabelObjective])] += whole(v)
 		}), window, signal.LabelObjective),
+		l.total(signal.LoadgenLateReads, true, in(func(t *totals, m model.Metric, n int64) {
+			t.late[string(m[signal.LabelObjective])] += n
+		}), window, signal.LabelObjective),
 		required(l.total(signal.LoadgenInFlightSeconds, false, measure(func(s *step, _ model.Metric, v float64) { s.InFlightSeconds += v }), window)),
 		required(l.total(signal.LoadgenOccupancySeconds, false, measure(func(s *step, _ model.Metric, v float64) { s.OccupancySeconds += v }), window)),
 		l.total(signal.LoadgenClientLimited, true, func(s *step, m model.Metric, _ float64) {

@@ -9,7 +9,9 @@ import (
 // Dialer dials connections that are already wrapped. Its DialContext fits http.Transport.
 type Dialer struct {
 	net.Dialer
-	hold *os.File // closed with the Dialer's last use
+	// ReadStamps has connections stamped when they are read even where the kernel would do it.
+	ReadStamps bool
+	hold       *os.File // closed when the Dialer is no longer used
 }
 
 // NewDialer makes a Dialer and has the kernel's receive stamps switched on from now on.
@@ -20,6 +22,9 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	c, err := d.Dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
+	}
+	if d.ReadStamps {
+		return &Conn{Conn: c}, nil
 	}
 	return Wrap(c), nil
 }

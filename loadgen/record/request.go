@@ -80,12 +80,14 @@ func (q Request) Entry(id int64, step StepID) Entry {
 		ID: id, Phase: step.Phase, Round: step.Round, Step: step.Step, Concurrency: step.Concurrency,
 		Slot: q.Slot, Window: string(q.Window), ScheduledAt: q.Scheduled.UTC().Round(0),
 		TTFT: seconds(r.TTFT), E2E: seconds(r.E2E), TPOT: seconds(r.TPOT), Chunks: r.Chunks,
+		TTFTMin: seconds(r.TTFTMin), E2EMin: seconds(r.E2EMin), TPOTMin: seconds(r.TPOTMin),
 		PromptTokens: r.PromptTokens, CachedPromptTokens: r.CachedPromptTokens,
 		OutputTokens: r.OutputTokens, TokenSource: string(r.TokenSource),
 		Outcome: string(r.Outcome), TimeoutKind: string(r.TimeoutKind), HTTPStatus: r.HTTPStatus,
 		Error: r.Error, Warnings: r.Warnings, DialS: r.Dial.Seconds(),
 		HeaderS: seconds(r.Header), FirstEventS: seconds(r.FirstEvent), FirstTextS: seconds(r.FirstText),
 		EndS: r.End.Seconds(), QueueWaitS: seconds(r.QueueWait), StampSource: r.StampSource,
+		ReadStamped: r.ReadStamped, LateChunks: r.LateChunks,
 	}
 	if !r.SentAt.IsZero() {
 		sent := r.SentAt.UTC().Round(0)
