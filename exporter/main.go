@@ -8,11 +8,11 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 	"time"
 
 	"firstbreach/exporter/collector"
+	"firstbreach/internal/release"
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,13 +42,11 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// setVersion takes the version from the module, or the commit, unless the linker was given one.
+// setVersion names this release, unless the linker did.
 func setVersion() {
-	build, ok := debug.ReadBuildInfo()
-	if version.Version != "" || !ok {
-		return
+	if version.Version == "" {
+		version.Version = release.Version()
 	}
-	version.Version = build.Main.Version
 }
 
 // config is what the flags say.

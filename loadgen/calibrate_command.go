@@ -18,6 +18,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"firstbreach/internal/release"
 	"firstbreach/loadgen/calibrate"
 	"firstbreach/loadgen/record"
 )
@@ -169,7 +170,7 @@ type calibration struct {
 }
 
 func (c *calibrateCommand) store(levels []calibrate.Level) error {
-	data, err := json.MarshalIndent(calibration{1, time.Now().UTC(), version(), c.rate, c.wave, levels}, "", "  ")
+	data, err := json.MarshalIndent(calibration{1, time.Now().UTC(), release.Version(), c.rate, c.wave, levels}, "", "  ")
 	if err != nil {
 		return err
 	}

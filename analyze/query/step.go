@@ -58,18 +58,16 @@ func phaseRank(phase string) int {
 }
 
 // keyOf reads the step labels of a series.
-func keyOf(m model.Metric) (stepKey, error) {
-	k := stepKey{phase: string(m[signal.LabelPhase])}
-	for label, to := range map[string]*int{
-		signal.LabelRound: &k.round, signal.LabelStep: &k.step, signal.LabelConcurrency: &k.concurrency,
-	} {
-		n, err := strconv.Atoi(string(m[model.LabelName(label)]))
-		if err != nil {
-			return k, fmt.Errorf("series %s: the label %s is not a whole number", m, label)
+func keyOf(m model.Metric) (k stepKey, err error) {
+	number := func(label model.LabelName) int {
+		n, e := strconv.Atoi(string(m[label]))
+		if e != nil && err == nil {
+			err = fmt.Errorf("series %s: the label %s is not a whole number", m, label)
 		}
-		*to = n
+		return n
 	}
-	return k, nil
+	k = stepKey{string(m[signal.LabelPhase]), number(signal.LabelRound), number(signal.LabelStep), number(signal.LabelConcurrency)}
+	return k, err
 }
 
 // step is one step while it is being read.
@@ -84,15 +82,14 @@ func (s *step) key() stepKey { return stepKey{s.Phase, s.Round, s.Step.Step, s.C
 
 // totals are the counts of one window.
 type totals struct {
-	outcomes, timeouts           map[string]int64
-	late                         map[string]int64 // by objective: values that the client read too late to tell
-	good, output, prompt, cached int64
+	outcomes, timeouts   map[string]int64
+	late                 map[string]int64 // by objective: values that the client read too late to tell
+	good, output, prompt int64
 }
 
-// latency is what one histogram holds. shards counts the label sets that count came from.
+// latency is how many values a histogram holds. shards counts the label sets that they came from.
 type latency struct {
 	count  int64
-	sum    float64
 	shards int
 }
 
@@ -139,34 +136,24 @@ func (l *loader) each(a answer, f func(s *step, m model.Metric, v float64)) erro
 	return nil
 }
 
-// takeEdges reads when the windows of each step began and ended.
-func (l *loader) takeEdges(starts, ends answer) error {
-	from, to := map[*step]map[string]float64{}, map[*step]map[string]float64{}
-	put := func(edges map[*step]map[string]float64, pick func(a, b float64) float64) func(*step, model.Metric, float64) {
-		return func(s *step, m model.Metric, v float64) {
-			if v <= 0 {
-				return // not yet
-			}
-			if edges[s] == nil {
-				edges[s] = map[string]float64{}
-			}
-			w := string(m[signal.LabelWindow])
-			if old, ok := edges[s][w]; ok {
-				v = pick(old, v)
-			}
-			edges[s][w] = v
+// windowTimes are the starts or the ends of the windows of each step, in unix seconds.
+type windowTimes map[*step]map[string]float64
+
+// takeTimes reads them; of several shards, pick chooses.
+func (l *loader) takeTimes(a answer, times windowTimes, pick func(x, y float64) float64) error {
+	return l.each(a, func(s *step, m model.Metric, v float64) {
+		if v <= 0 {
+			return // not yet
 		}
-	}
-	if err := l.each(starts, put(from, math.Min)); err != nil {
-		return err
-	}
-	if err := l.each(ends, put(to, math.Max)); err != nil {
-		return err
-	}
-	for _, s := range l.steps {
-		s.setEdges(from[s], to[s])
-	}
-	return nil
+		if times[s] == nil {
+			times[s] = map[string]float64{}
+		}
+		w := string(m[signal.LabelWindow])
+		if old, ok := times[s][w]; ok {
+			v = pick(old, v)
+		}
+		times[s][w] = v
+	})
 }
 
 // setEdges derives the step's times. It has ended when the window it got to has ended; a step that
@@ -254,15 +241,18 @@ func (l *loader) ordered() []*step {
 // notFound says which runs are there instead. With a manifest the run was there, and Prometheus
 // has nothing of it: that is a finding, and a warning says it.
 func (l *loader) notFound(ctx context.Context, back time.Duration) error {
-	as, err := l.ask(ctx, question{
+	var there []string
+	err := l.ask(ctx, question{
 		name: "runs that are there", label: signal.LabelRun, expr: promexpr.Select(signal.LoadgenStepStart), at: l.now, back: back,
+		take: func(a answer) error {
+			for _, v := range a.values {
+				there = append(there, string(v))
+			}
+			return nil
+		},
 	})
 	if err != nil {
 		return err
-	}
-	there := make([]string, 0, len(as[0].values))
-	for _, v := range as[0].values {
-		there = append(there, string(v))
 	}
 	slices.Sort(there)
 	const most = 20

@@ -96,7 +96,13 @@ func (j *job) start(ctx context.Context) error {
 		return err
 	}
 	load, err := listen(ctx, j.LoadgenAddress, "--loadgen.listen-address")
+	if err == nil {
+		err = free(ctx, j.StoreAddress, "--store.listen-address")
+	}
 	if err != nil {
+		if load != nil {
+			err = errors.Join(err, load.Close())
+		}
 		return errors.Join(err, export.Close())
 	}
 	if j.simulated() {

@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -29,13 +30,21 @@ func (r *Result) findFirstBreach(run Run) {
 	r.noteBaseline()
 }
 
-// breachAt describes the breach of one step by the objective with the smallest corrected p.
+// breachAt describes the breach of one step by the objective with the smallest corrected p. Failed
+// requests count as bad for every objective: a latency that broke by them alone comes after the
+// objective that is about failures.
 func breachAt(s *StepResult, objectives []Objective) *FirstBreach {
 	var first *ObjectiveResult
 	least := math.Inf(1)
-	for i := range s.Objectives {
-		if o := &s.Objectives[i]; o.Verdict == Breach && *o.PBreachAdj < least {
-			first, least = o, *o.PBreachAdj
+	for _, borrowed := range []bool{false, true} {
+		for i := range s.Objectives {
+			o := &s.Objectives[i]
+			if o.Verdict == Breach && *o.PBreachAdj < least && s.borrowed(o, objectives) == borrowed {
+				first, least = o, *o.PBreachAdj
+			}
+		}
+		if first != nil {
+			break
 		}
 	}
 	b := &FirstBreach{Concurrency: s.Concurrency, Objective: first.Name, Bad: first.Bad(), Total: first.Total, Slow: first.Slow, Failed: first.Failed,
@@ -51,6 +60,26 @@ func breachAt(s *StepResult, objectives []Objective) *FirstBreach {
 		}
 	}
 	return b
+}
+
+// borrowed reports whether a latency objective broke only by failed requests, at a step where an
+// objective about failures broke as well.
+func (s *StepResult) borrowed(o *ObjectiveResult, objectives []Objective) bool {
+	if kindOf(objectives, o.Name) != kindLatency || float64(o.Slow) > o.Allowance*float64(o.Total) {
+		return false
+	}
+	return slices.ContainsFunc(s.Objectives, func(other ObjectiveResult) bool {
+		return other.Verdict == Breach && kindOf(objectives, other.Name) != kindLatency
+	})
+}
+
+func kindOf(objectives []Objective, name string) string {
+	for _, o := range objectives {
+		if o.Name == name {
+			return o.Kind
+		}
+	}
+	return ""
 }
 
 // noteBaseline says what a breach at the baseline means.

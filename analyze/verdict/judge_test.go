@@ -71,6 +71,33 @@ func TestFirstBreachBracket(t *testing.T) {
 	}
 }
 
+// TestFailuresNameTheirOwnObjective has every objective broken by failed requests alone: the latency
+// bound is only borrowed, whatever the order of the file; it stands by itself once requests were slow.
+func TestFailuresNameTheirOwnObjective(t *testing.T) {
+	run := ladderRun(map[int][]int64{1: {0, 0, 0}, 2: {0, 0, 0}}, 1, 2)
+	run.Objectives = append(run.Objectives, Objective{Name: "success", Layer: "user", Kind: "success", Signal: "success_ratio", Target: "0.95", TargetText: "95%", Owner: "o", Action: "a"})
+	for i := range run.Steps {
+		s := &run.Steps[i]
+		s.Counts["success"] = Count{Total: 100}
+		if s.Concurrency == 2 {
+			s.Outcomes = map[string]int64{"ok": 60, "server_error": 40}
+			s.Counts["ttft"] = Count{Total: 100, Failed: 40}
+			s.Counts["success"] = Count{Total: 100, Failed: 40}
+		}
+	}
+	if b := Judge(run).FirstBreach; b == nil || b.Objective != "success" || len(b.Also) != 1 || b.Also[0] != "ttft" {
+		t.Errorf("only failures: %+v", b)
+	}
+	for i := range run.Steps {
+		if run.Steps[i].Concurrency == 2 {
+			run.Steps[i].Counts["ttft"] = Count{Total: 100, Slow: 50, Failed: 40}
+		}
+	}
+	if b := Judge(run).FirstBreach; b == nil || b.Objective != "ttft" {
+		t.Errorf("slow as well: %+v", b)
+	}
+}
+
 func TestFirstBreachTellsWhat(t *testing.T) {
 	r := Judge(ladderRun(map[int][]int64{1: {0, 0, 0}, 4: {11, 10, 10}}, 1, 4))
 	b := r.FirstBreach
