@@ -18,7 +18,7 @@ func TestLateReads(t *testing.T) {
 		spec := demoRun("r1")
 		spec.steps[3].late = tt.late
 		w.write(spec)
-		run, _ := load(t, query.Options{URL: w.serve(), SLO: sloFile(t)})
+		run, _ := load(t, query.Options{URL: w.serve(), SLO: sloFile(t), RunID: "r1"})
 		c := run.Steps[3].Counts["ttft"]
 		if c.Late != tt.want || !strings.Contains(c.Missing, tt.missing) || (tt.missing == "") != (c.Missing == "") {
 			t.Errorf("%d late: %+v", tt.late, c)

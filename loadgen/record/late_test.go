@@ -1,6 +1,7 @@
 package record_test
 
 import (
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +19,7 @@ func TestLateReadsAreCounted(t *testing.T) {
 			{Name: "ttft", Layer: slo.User, Kind: slo.Latency, Signal: slo.SignalTTFT, Threshold: 100 * time.Millisecond},
 			{Name: "gaps", Layer: slo.User, Kind: slo.Latency, Signal: slo.SignalICL, Threshold: 30 * time.Millisecond},
 		}
-		p := record.NewPage(record.PageOptions{Run: "r1", Objectives: objectives})
+		p := record.NewPage(record.PageOptions{Run: "r1", Objectives: objectives, Logger: slog.New(slog.DiscardHandler)})
 		s, _, err := p.Begin(t.Context(), record.StepID{Phase: "ramp", Round: 1, Step: 1, Concurrency: 2})
 		if err != nil {
 			t.Fatal(err)

@@ -36,7 +36,7 @@ func TestLateReadIsAnInterval(t *testing.T) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.(http.Flusher).Flush()
 		time.Sleep(gap)
-		writeParts(w, []string{content("a"), content("b"), content("c"), content("d"), stopAndDone}, gap)
+		writeParts(w, []string{content("a"), content("b"), content("c"), content("d"), stopAndDone, ""}, gap)
 	})
 	for name, start := range map[string]func(http.Handler) *httptest.Server{"plain": httptest.NewServer, "tls": httptest.NewTLSServer} {
 		t.Run(name, func(t *testing.T) {
@@ -96,5 +96,34 @@ func TestServerThatBatchesIsNotLate(t *testing.T) {
 		if r.Outcome != OK || r.LateChunks != 0 || *r.TTFT != *r.TTFTMin || r.GapsMin != nil || r.Gaps[0] != 0 || r.Gaps[2] != 0 {
 			t.Errorf("%d late, TTFT from %v to %v, gaps %v, at least %v", r.LateChunks, *r.TTFTMin, *r.TTFT, r.Gaps, r.GapsMin)
 		}
+	}
+}
+
+// TestEndOfStreamIsExact: what follows the last text comes right behind it in segments of its own. A
+// client that reads them all together isn't late.
+func TestEndOfStreamIsExact(t *testing.T) {
+	const gap = 20 * time.Millisecond
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		writeParts(w, []string{content("a"), content("b"), content("c")}, gap)
+		writeParts(w, []string{`data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n",
+			`data: {"choices":[],"usage":{"completion_tokens":3}}` + "\n\n", "data: [DONE]\n\n"}, 0)
+	}))
+	defer srv.Close()
+	c := newTestClient(t, "openai-chat", Options{BaseURL: srv.URL})
+	defer c.CloseIdle()
+	const n = 20
+	exact := 0
+	for range n {
+		r := c.Do(t.Context(), []byte("{}"))
+		if r.Outcome != OK || r.Chunks != 3 || *r.E2EMin > *r.E2E || *r.TPOTMin > *r.TPOT {
+			t.Fatalf("%+v", r)
+		}
+		if *r.E2E == *r.E2EMin && *r.TPOT == *r.TPOTMin && r.LateChunks == 0 {
+			exact++
+		}
+	}
+	if exact < n/2 { // on a busy machine the client may lag
+		t.Errorf("%d of %d ends of streams are known exactly", exact, n)
 	}
 }

@@ -12,7 +12,11 @@ import (
 //
 // When the reader was late, several segments waited together and the kernel kept the last one's
 // stamp: it holds for the last event of the read, and the ones before came at some time from
-// s.Earliest on. They are decoded with both ends of that interval. x.mu is held.
+// s.Earliest on. They are decoded with both ends of that interval.
+//
+// Not so at the end of a stream: servers send the finish event, usage and [DONE] right behind the last
+// text, often in segments of their own, and a client that is in time reads them together. There the stamp
+// stands for the text too, unless the client is seen to lag. x.mu is held.
 func (x *exchange) take(b []byte, s arrival.Stamp) {
 	t := &x.body.tally
 	events, chunks := t.events, t.chunks
@@ -34,9 +38,12 @@ func (x *exchange) take(b []byte, s arrival.Stamp) {
 		if t.chunks > before {
 			late = before - chunks
 		} else {
-			// What followed the last text was usage or the end of the stream, which servers send right
-			// behind it: no text was read later than the next one came.
+			// What followed the last text was usage or the end of the stream: no text was read later than
+			// the next one came.
 			late = max(0, before-chunks-1)
+			if before-chunks <= 1 && s.Returned.Sub(s.At) < lagging {
+				t.exact(s.At)
+			}
 		}
 	default:
 		x.body.take(b, s.At)

@@ -26,6 +26,7 @@ type tally struct {
 	chunks      int // text chunks, counted for each choice
 	gaps        []time.Duration
 	gapsMin     []time.Duration // nil while it would be the same as gaps
+	gapFrom     time.Time       // latest time of the chunk before the latest one; zero when that was its choice's first
 	choices     []choiceState
 	firstTokens int // tokens generated up to the first text chunk, where the server counts along; else 0
 	events      int
@@ -99,6 +100,30 @@ func (t *tally) addGap(longest, shortest time.Duration) {
 	}
 }
 
+// exact takes back the intervals of events that were decoded with this latest time: they came then. At
+// most one of them had text.
+func (t *tally) exact(at time.Time) {
+	if t.firstText.Equal(at) {
+		t.firstTextMin = at
+	}
+	if t.lastText.Equal(at) {
+		t.lastTextMin = at
+	}
+	if t.finished.Equal(at) {
+		t.finishedMin = at
+	}
+	for i := range t.choices {
+		c := &t.choices[i]
+		if !c.lastText.Equal(at) {
+			continue
+		}
+		c.lastTextMin = at
+		if t.gapsMin != nil && !t.gapFrom.IsZero() {
+			t.gapsMin[len(t.gapsMin)-1] = max(0, at.Sub(t.gapFrom))
+		}
+	}
+}
+
 // note keeps how the chunks of a read were stamped.
 func (t *tally) note(chunks, late int, s arrival.Stamp) {
 	t.lateChunks += late
@@ -129,6 +154,7 @@ func (t *tally) addChoice(c *choice, at time.Time) bool {
 	if c.text {
 		if s.lastEvent != t.events {
 			t.chunks++
+			t.gapFrom = s.lastText
 			if !s.lastText.IsZero() {
 				t.addGap(at.Sub(s.lastTextMin), max(0, t.min(at).Sub(s.lastText)))
 			}

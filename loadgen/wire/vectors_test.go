@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	vectorsDoc    = "../../docs/wire-vectors.md"
+	vectorsDoc    = "../../docs/wire.md"
 	updateVectors = "FIRSTBREACH_UPDATE"
 	vectorsHead   = `# What servers send, and what is recorded
 
