@@ -104,6 +104,7 @@ type stepSpec struct {
 	start, length     float64        // seconds; warmup is the first tenth, drain the last
 	ttft              []float64      // of the measured ok requests
 	failed            map[string]int // measured requests that weren't ok, by outcome
+	late              int            // measured values that were read too late to tell
 	tail              float64        // how long the series stay after the end; 2 s when 0
 }
 
@@ -246,6 +247,9 @@ func (w *world) writeWindow(r runSpec, s stepSpec, win string, t float64, base [
 	w.put(t, 256*ok, signal.LoadgenPromptTokens, base...)
 	w.put(t, 10*ok, signal.LoadgenCachedPromptTokens, base...)
 	w.put(t, 0, signal.LoadgenUndefined, with(signal.LabelObjective, "ttft")...)
+	if win == "measure" {
+		w.put(t, part(s.late), signal.LoadgenLateReads, with(signal.LabelObjective, "ttft")...)
+	}
 	w.put(t, done*(to-from)*float64(s.conc), signal.LoadgenInFlightSeconds, base...)
 	w.put(t, done*(to-from)*float64(s.conc), signal.LoadgenOccupancySeconds, base...)
 	for _, h := range []string{signal.LoadgenTTFT, signal.LoadgenDuration, signal.LoadgenTPOT, signal.LoadgenICL} {

@@ -117,6 +117,7 @@ func (s *step) key() stepKey {
 // totals are the counts of one window.
 type totals struct {
 	outcomes, timeouts   map[string]int64
+	late                 map[string]int64 // by objective: values that the client read too late to tell
 	good, output, prompt int64
 }
 
@@ -130,7 +131,7 @@ type latency struct {
 func (s *step) window(name string) *totals {
 	t := s.windows[name]
 	if t == nil {
-		t = &totals{outcomes: map[string]int64{}, timeouts: map[string]int64{}}
+		t = &totals{outcomes: map[string]int64{}, timeouts: map[string]int64{}, late: map[string]int64{}}
 		s.windows[name] = t
 	}
 	return t

@@ -34,6 +34,7 @@ const (
 	checkRequests    = "measured_requests"
 	checkCounts      = "counts"
 	checkClient      = "client_limited"
+	checkLate        = "late_reads"
 	checkLittle      = "littles_law"
 	checkConcurrency = "achieved_concurrency"
 	checkRate        = "achieved_rate"
@@ -167,7 +168,7 @@ func countsAddUp(s Step, objectives []Objective) Check {
 
 func client(s Step) Check {
 	if len(s.Limited) > 0 {
-		return failed(checkClient, "the client was the bottleneck (%s): use a bigger or a second load generator", strings.Join(s.Limited, ", "))
+		return failed(checkClient, "the client was the bottleneck (%s): run fewer streams, split the run into shards, or give the load generator a host of its own", strings.Join(s.Limited, ", "))
 	}
 	return passed(checkClient, "the client reported no limit of its own")
 }

@@ -73,23 +73,33 @@ func judgeStep(run Run, rounds []Step, void []string, missing map[string]string)
 		}
 		r.Rounds = append(r.Rounds, one)
 	}
+	valid = r.voidLate(run, missing, valid)
 	r.ValidRounds = len(valid)
 	r.Began = began(valid, rounds)
 	r.Measured = pool(valid)
 	r.Readings = poolReadings(valid)
-	var cs []counts
+	r.Objectives = judgeObjectives(run, missing, valid)
 	for _, o := range run.Objectives {
-		switch {
-		case o.perRequest():
-			result, c := judgeObjective(o, missing[o.Name], valid)
-			r.Objectives, cs = append(r.Objectives, result), append(cs, c)
-		case o.Kind == "gauge" || o.Kind == "expression":
+		if o.Kind == "gauge" || o.Kind == "expression" {
 			r.Gauges = append(r.Gauges, judgeGauge(o, valid))
 		}
 	}
-	settle(r.Objectives, cs)
 	r.conclude(void)
 	return r
+}
+
+// judgeObjectives judges every per-request objective over these rounds of a step.
+func judgeObjectives(run Run, missing map[string]string, rounds []Step) []ObjectiveResult {
+	var results []ObjectiveResult
+	var cs []counts
+	for _, o := range run.Objectives {
+		if o.perRequest() {
+			result, c := judgeObjective(o, missing[o.Name], rounds)
+			results, cs = append(results, result), append(cs, c)
+		}
+	}
+	settle(results, cs)
+	return results
 }
 
 // judgeRound gates one step of one round.

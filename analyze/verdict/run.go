@@ -114,6 +114,7 @@ type Count struct {
 	Total     int64 // requests that count
 	Slow      int64 // ok, but over the threshold
 	Failed    int64
+	Late      int64  // of Slow: within the threshold if the chunks came as early as they can have; the client read too late to tell
 	Undefined int64  // ok, but without a value: in none of the above
 	Missing   string // why there is no count, naming the setting to change; "" when there is one
 }

@@ -129,7 +129,7 @@ func stepChecks(steps []StepResult) []Check {
 		detail string
 		total  int
 	}
-	names := []string{checkEdges, checkScraped, checkManifest, checkResets, checkScrapes, checkRequests, checkCounts, checkClient, checkLittle, checkConcurrency, checkRate}
+	names := []string{checkEdges, checkScraped, checkManifest, checkResets, checkScrapes, checkRequests, checkCounts, checkClient, checkLate, checkLittle, checkConcurrency, checkRate}
 	all := map[string]*found{}
 	for _, s := range steps {
 		for _, r := range s.Rounds {

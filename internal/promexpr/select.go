@@ -70,6 +70,15 @@ func SelectNames(metrics []string, matchers ...Matcher) *parser.VectorSelector {
 	}
 }
 
+// SelectPrefixed picks the series of one metric under any of the prefixes that its name may have.
+func SelectPrefixed(prefixes []string, rest string, matchers ...Matcher) *parser.VectorSelector {
+	if len(prefixes) == 1 {
+		return Select(prefixes[0]+rest, matchers...)
+	}
+	name := matcher(labels.MatchRegexp, labels.MetricName, "("+alternatives(prefixes)+")"+regexp.QuoteMeta(rest))
+	return &parser.VectorSelector{LabelMatchers: append([]Matcher{name}, matchers...)}
+}
+
 // Range is the raw samples of a selector over the last d, which is rounded up to a millisecond,
 // the resolution of PromQL.
 func Range(s *parser.VectorSelector, d time.Duration) *parser.MatrixSelector {

@@ -94,6 +94,7 @@ func TestALateClientIsCountedFromTheSchedule(t *testing.T) {
 			}
 			equal(t, "TTFT", *q.Measured().TTFT, want)
 			equal(t, "end to end", *q.Measured().E2E, want)
+			equal(t, "the earliest TTFT, without what the client was late", *q.Measured().TTFTMin, service)
 			equal(t, "the client's own result", *q.Result.TTFT, service)
 		}
 		equal(t, "late requests", late, 14)

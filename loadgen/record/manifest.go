@@ -13,6 +13,7 @@ const (
 	LedgerFile   = "ledger.jsonl"
 	ManifestFile = "manifest.json"
 	StoreDir     = "prometheus"
+	Calibration  = "calibration.json" // the client's own error, where it was measured for this run
 	ReportJSON   = "report.json"
 	ReportMD     = "report.md"
 	ReportHTML   = "report.html"
@@ -67,13 +68,14 @@ type ManifestStep struct {
 	Class       string            `json:"class,omitempty"` // of the requests; only where the plan has classes
 	Shard       string            `json:"shard,omitempty"` // of the load generators; only where there are several
 	StartedAt   time.Time         `json:"started_at"`
-	MeasureFrom *time.Time        `json:"measure_from"`             // first measured request sent
-	MeasureTo   *time.Time        `json:"measure_to"`               // no measured request was sent from here on
-	EndedAt     *time.Time        `json:"ended_at"`                 // last request of the step done
-	Unscraped   bool              `json:"unscraped"`                // dropped from the page before every scraper had its final values twice
-	Stopped     string            `json:"stopped,omitempty"`        // the stop condition or deadline that cut it, or "interrupted"
-	Limited     []string          `json:"client_limited,omitempty"` // reasons for which the client itself was the bottleneck
-	Totals      map[string]Totals `json:"totals"`                   // by window: warmup, measure, drain
+	MeasureFrom *time.Time        `json:"measure_from"`              // first measured request sent
+	MeasureTo   *time.Time        `json:"measure_to"`                // no measured request was sent from here on
+	EndedAt     *time.Time        `json:"ended_at"`                  // last request of the step done
+	Unscraped   bool              `json:"unscraped"`                 // dropped from the page before every scraper had its final values twice
+	Stopped     string            `json:"stopped,omitempty"`         // the stop condition or deadline that cut it, or "interrupted"
+	Limited     []string          `json:"client_limited,omitempty"`  // reasons for which the client itself was the bottleneck
+	Warnings    []string          `json:"client_warnings,omitempty"` // of the client about itself; they void nothing
+	Totals      map[string]Totals `json:"totals"`                    // by window: warmup, measure, drain
 }
 
 // Level is the load of the step.
@@ -89,6 +91,9 @@ type Totals struct {
 	Good         int            `json:"good"`
 	OutputTokens int            `json:"output_tokens"`
 	PromptTokens int            `json:"prompt_tokens"`
+	// LateReads counts, by latency objective, the values that met the threshold at the earliest
+	// possible arrival and not at the latest; objectives without any are left out.
+	LateReads map[string]int `json:"late_reads,omitempty"`
 }
 
 // Entry is one line of the ledger: one request. Durations are in seconds, times RFC 3339 with
@@ -109,6 +114,9 @@ type Entry struct {
 	TTFT               *float64   `json:"ttft_s"`
 	E2E                *float64   `json:"e2e_s"`
 	TPOT               *float64   `json:"tpot_s"`
+	TTFTMin            *float64   `json:"ttft_min_s"` // the earliest possible values: smaller than those above where the client read late
+	E2EMin             *float64   `json:"e2e_min_s"`
+	TPOTMin            *float64   `json:"tpot_min_s"`
 	Chunks             int        `json:"chunks"`
 	PromptTokens       *int       `json:"prompt_tokens"`
 	CachedPromptTokens *int       `json:"cached_prompt_tokens"`
@@ -125,5 +133,7 @@ type Entry struct {
 	FirstTextS         *float64   `json:"first_content_s"`
 	EndS               float64    `json:"end_s"` // the connection was done with, from sent_at
 	QueueWaitS         *float64   `json:"queue_wait_s"`
-	StampSource        string     `json:"stamp_source"`
+	StampSource        string     `json:"stamp_source"`                  // of the text chunks: kernel, read, mixed
+	ReadStamped        int        `json:"read_stamped_chunks,omitempty"` // text chunks stamped when the client read them
+	LateChunks         int        `json:"late_chunks,omitempty"`         // text chunks read only after the next one had come
 }

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -87,13 +88,16 @@ func (q Request) DispatchDelay() time.Duration {
 
 // Measured is the request's result as its user saw it. In an open loop the user has waited since
 // the request was due: however late it was sent, and whatever kept it, the wait is part of the
-// latency (what leaving it out does is known as coordinated omission).
+// latency (what leaving it out does is known as coordinated omission). The earliest possible values
+// leave out what the client alone was late: a verdict that hangs on that isn't one on the service.
 func (q Request) Measured() wire.Result {
 	r := q.Result
 	if !q.Open || r.SentAt.IsZero() {
 		return r
 	}
 	late := max(0, r.SentAt.Sub(q.Scheduled))
+	notOurs := max(0, late-q.DispatchDelay()) // dialling
+	r.TTFTMin, r.E2EMin = later(cmp.Or(r.TTFTMin, r.TTFT), notOurs), later(cmp.Or(r.E2EMin, r.E2E), notOurs)
 	r.TTFT, r.E2E = later(r.TTFT, late), later(r.E2E, late)
 	return r
 }
@@ -114,12 +118,14 @@ func (q Request) Entry(id int64, step StepID) Entry {
 		Rate: step.Rate, Class: step.Class, Shard: step.Shard,
 		Slot: q.Slot, Window: string(q.Window), ScheduledAt: q.Scheduled.UTC().Round(0),
 		TTFT: seconds(r.TTFT), E2E: seconds(r.E2E), TPOT: seconds(r.TPOT), Chunks: r.Chunks,
+		TTFTMin: seconds(r.TTFTMin), E2EMin: seconds(r.E2EMin), TPOTMin: seconds(r.TPOTMin),
 		PromptTokens: r.PromptTokens, CachedPromptTokens: r.CachedPromptTokens,
 		OutputTokens: r.OutputTokens, TokenSource: string(r.TokenSource),
 		Outcome: string(r.Outcome), TimeoutKind: string(r.TimeoutKind), HTTPStatus: r.HTTPStatus,
 		Error: r.Error, Warnings: r.Warnings, DialS: r.Dial.Seconds(),
 		HeaderS: seconds(r.Header), FirstEventS: seconds(r.FirstEvent), FirstTextS: seconds(r.FirstText),
 		EndS: r.End.Seconds(), QueueWaitS: seconds(r.QueueWait), StampSource: r.StampSource,
+		ReadStamped: r.ReadStamped, LateChunks: r.LateChunks,
 	}
 	if !r.SentAt.IsZero() {
 		sent := r.SentAt.UTC().Round(0)

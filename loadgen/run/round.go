@@ -128,6 +128,8 @@ func (r *Runner) drive(ctx context.Context, place Place, live *record.Step) (dri
 	p, stage := r.opts.Plan, place.Stage
 	stop := r.show(place, live)
 	defer stop()
+	check := r.checkSelf(live)
+	defer check.stop()
 	shape, warmup := r.shape(stage)
 	sum, err := shape.Drive(ctx, drive.Step{
 		Bounds: p.Step, Stop: p.Stop, Warmup: warmup,
@@ -207,6 +209,7 @@ func (r *Runner) closeStep(n int, live *record.Step, sum drive.Summary) error {
 		s.StartedAt = sum.Started.UTC()
 		s.MeasureFrom, s.MeasureTo, s.EndedAt = moment(sum.MeasureFrom), moment(sum.MeasureTo), moment(sum.Ended)
 		s.Stopped, s.Totals = sum.Stopped, live.Totals()
+		s.Limited, s.Warnings = live.Client()
 	})
 	return errors.Join(r.ledger.Sync(), r.writeManifest())
 }

@@ -64,6 +64,9 @@ func highest(p *plan.Plan) int {
 // Do implements drive.Sender.
 func (t *wireTarget) Do(ctx context.Context, body []byte) wire.Result { return t.client.Do(ctx, body) }
 
+// Reads says how the chunks of all answers so far were read.
+func (t *wireTarget) Reads() wire.Reads { return t.client.Reads() }
+
 // Body implements Target.
 func (t *wireTarget) Body(s plan.Stage, n int) []byte {
 	ask := t.ask
