@@ -11,7 +11,7 @@ const maxUID = 40
 // DashboardUID is the stable uid of the service's dashboard: the same however often it is generated,
 // and known to what links there.
 func (f *File) DashboardUID() string {
-	uid := "firstbreach-" + f.Service
+	uid := "firstbreach-slo-" + f.Service
 	if len(uid) <= maxUID {
 		return uid
 	}
