@@ -40,7 +40,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	log := &promslog.Config{Writer: stderr}
 	flag.AddFlags(app, log)
 
-	runs, sims := addRun(app), addSim(app)
+	runs, sims, calibrations := addRun(app), addSim(app), addCalibrate(app)
 	parsed, err := app.Parse(args)
 	if err != nil {
 		fmt.Fprintf(stderr, "loadgen: %v; see loadgen --help\n", err)
@@ -52,6 +52,10 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = runs.do(ctx, logger, stdout, stderr)
 	case sims.name:
 		err = sims.do(ctx, logger)
+	case calibrations.name:
+		err = calibrations.do(ctx, stdout, stderr)
+	case calibrations.source:
+		err = calibrations.serve(ctx, stdout)
 	}
 	var usage usageError
 	switch {

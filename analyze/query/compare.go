@@ -56,6 +56,7 @@ func (s *step) differences(ms record.ManifestStep) []string {
 		}
 		compare(w, "requests with outcome ", theirs.Outcomes, ours.outcomes)
 		compare(w, "timeouts of kind ", theirs.Timeouts, ours.timeouts)
+		compare(w, "late reads of ", theirs.LateReads, ours.late)
 		note(w, "good requests", theirs.Good, ours.good)
 		note(w, "output tokens", theirs.OutputTokens, ours.output)
 		note(w, "prompt tokens", theirs.PromptTokens, ours.prompt)

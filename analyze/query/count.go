@@ -13,6 +13,7 @@ import (
 	"firstbreach/internal/promexpr"
 	"firstbreach/internal/signal"
 	"firstbreach/internal/slo"
+	"firstbreach/loadgen/record"
 	"firstbreach/loadgen/wire"
 )
 
@@ -207,8 +208,12 @@ func (s *step) latencyCount(e edge, f form) verdict.Count {
 		return verdict.Count{Undefined: undefined, Missing: fmt.Sprintf("%s holds %d values and %d requests had none, but %d requests were ok: samples are missing",
 			e.metric, all.count, undefined, ok)}
 	}
-	failed := s.failed()
-	return verdict.Count{Total: all.count + failed, Slow: all.count - within.count, Failed: failed, Undefined: undefined}
+	slow, late, failed := all.count-within.count, s.window(string(record.Measure)).late[e.objective.Name], s.failed()
+	if late > slow {
+		return verdict.Count{Undefined: undefined, Missing: fmt.Sprintf("%d values of %s were read too late to tell, but only %d are over %s: samples are missing",
+			late, e.metric, slow, e.objective.Threshold)}
+	}
+	return verdict.Count{Total: all.count + failed, Slow: slow, Failed: failed, Undefined: undefined, Late: late}
 }
 
 // outcomeCounts fills the counts of the objectives that only look at how requests ended.

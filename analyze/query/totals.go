@@ -82,6 +82,9 @@ func (l *loader) totalQuestions() []question {
 		l.total(signal.LoadgenUndefined, true, measure, func(s *step, m model.Metric, v float64) {
 			s.undefined[string(m[signal.LabelObjective])] += whole(v)
 		}, signal.LabelObjective),
+		l.total(signal.LoadgenLateReads, true, compared, in(func(t *totals, m model.Metric, n int64) {
+			t.late[string(m[signal.LabelObjective])] += n
+		}), window, signal.LabelObjective),
 		l.required(l.total(signal.LoadgenInFlightSeconds, false, measure, func(s *step, _ model.Metric, v float64) { s.InFlightSeconds += v })),
 		l.required(l.total(signal.LoadgenOccupancySeconds, false, measure, func(s *step, _ model.Metric, v float64) { s.OccupancySeconds += v })),
 		l.total(signal.LoadgenClientLimited, true, nil, func(s *step, m model.Metric, _ float64) {
