@@ -190,7 +190,8 @@ func (p Panel) table(id uint32, pos dashboard.GridPos) *table.PanelBuilder {
 		keep = append(keep, c.Field)
 	}
 	b := table.NewPanelBuilder().Id(id).GridPos(pos).Title(p.Title).Description(p.Description).Datasource(source()).
-		Unit(p.Unit).Targets(p.targets(prometheus.PromQueryFormatTable)).ShowHeader(true).
+		Unit(p.Unit).Targets(p.targets(prometheus.PromQueryFormatTable)).ShowHeader(true).Thresholds(p.Bound.steps()).
+		Footer(common.NewTableFooterOptionsBuilder().Show(false).Reducer([]string{"sum"})).
 		WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}}).
 		WithTransformation(dashboard.DataTransformerConfig{Id: "filterFieldsByName", Options: map[string]any{"include": map[string]any{"names": keep}}}).
 		WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{"indexByName": order, "renameByName": rename}})

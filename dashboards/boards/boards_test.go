@@ -333,6 +333,6 @@ func TestEveryQueryHasData(t *testing.T) {
 // mayBeEmpty are panels of what isn't there in these pages; each says so to whoever sees it empty.
 func mayBeEmpty(p rawPanel) bool {
 	return slices.Contains([]string{
-		noGPU, "No GPU is seen by an exporter", "No alert has fired", "None in this run", "This engine does not export it by default",
+		noGPU, "No GPU is seen by an exporter", "No alert has fired", "None in this run", "This engine does not export it by default", "No step was limited by the client",
 	}, p.FieldConfig.Defaults.NoValue)
 }

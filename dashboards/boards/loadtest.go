@@ -17,7 +17,7 @@ const suffixBucket = "_bucket"
 // allowance, the run over time, and what service and machines did meanwhile.
 func LoadTest(f *slo.File) (board.Board, error) {
 	b := board.Board{
-		UID: LoadTestUID(f), Title: "Load test: " + f.Service,
+		UID: f.LoadTestUID(), Title: "Load test: " + f.Service,
 		Description: "One run of loadgen. Shares are counts; the verdict with its error rate is in the run's report.",
 		From:        "now-1h",
 		Variables: []board.Variable{
@@ -51,13 +51,6 @@ func LoadTest(f *slo.File) (board.Board, error) {
 	}
 	b.Rows = append(b.Rows, board.Row{Title: "The client itself", Panels: clientPanels()})
 	return b, nil
-}
-
-// LoadTestUID is the stable uid of the service's load-test dashboard.
-func LoadTestUID(f *slo.File) string {
-	tests := *f
-	tests.Service = "loadtest-" + f.Service
-	return tests.DashboardUID()
 }
 
 // measure is the window label of the requests that count.
@@ -192,6 +185,6 @@ func clientPanels() []board.Panel {
 		{Title: "Dispatch delay, P99", Description: "How late the client itself sent. Far below the service's latency, or the run is void.", Unit: board.Seconds, Width: 12, Height: 7, Min: number(0),
 			Queries: []board.Query{{Expr: print(delay), Legend: "P99"}}},
 		{Kind: board.States, Title: "Client limited", Description: "1 where a step can't be judged because the client was the bottleneck, by reason.", Unit: board.NoUnit, Width: 12, Height: 7,
-			Queries: []board.Query{{Expr: limited.String(), Legend: "{{reason}}"}}, Bound: &board.Bound{Value: 1}},
+			Queries: []board.Query{{Expr: limited.String(), Legend: "{{reason}}"}}, Bound: &board.Bound{Value: 1}, NoValue: "No step was limited by the client"},
 	}
 }
