@@ -206,7 +206,7 @@ func TestNotMeasured(t *testing.T) {
 func TestCapacityIsPerInstance(t *testing.T) {
 	p := promplay.New(t, ruleText(t, "vllm", success+"- {name: capacity, layer: user, signal: capacity, min_concurrency: 4, owner: team, action: Act.}\n"))
 	gauge := func(name, instance string, v float64) promplay.Series {
-		return series("vllm:num_requests_" + name, map[string]string{"job": "serving", "instance": instance, "engine": "0"}, func(int) float64 { return v })
+		return series("vllm:num_requests_"+name, map[string]string{"job": "serving", "instance": instance, "engine": "0"}, func(int) float64 { return v })
 	}
 	up := series("up", map[string]string{"job": "serving", "instance": "a:1"}, func(int) float64 { return 1 })
 	page := append(vllm(promplay.Counter(60), promplay.Counter(60), nil)[1:], up, gauge("running", "a:1", 8), gauge("waiting", "a:1", 0), gauge("running", "b:1", 8), gauge("waiting", "b:1", 0))
