@@ -15,9 +15,9 @@ import (
 	"firstbreach/loadgen/record"
 )
 
-// scrapeEvery is the time between two scrapes of the virtual store, in seconds. Steps last ten of them
-// and more, as they do with a real store and 1 s.
-const scrapeEvery = 2.0
+// scrapeEvery is the time between two scrapes of the virtual store, in seconds. Short steps last
+// a few of them, as they do with a real store.
+const scrapeEvery = 4.0
 
 // Step is what a run said of one step of the ladder.
 type Step struct {
