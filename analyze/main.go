@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -14,14 +15,14 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/promslog"
-	"github.com/prometheus/common/promslog/flag"
-	"github.com/prometheus/common/version"
 	"golang.org/x/term"
 
 	"firstbreach/analyze/analysis"
 	"firstbreach/analyze/standalone"
 	"firstbreach/analyze/store"
+	"firstbreach/internal/release"
 	"firstbreach/internal/strictyaml"
+	"firstbreach/loadgen/record"
 	"firstbreach/loadgen/sim"
 )
 
@@ -31,35 +32,53 @@ const (
 	exitUsage  = 2 // usage or configuration
 )
 
-// command is one subcommand: it returns the exit status of a verdict, 0 when there is nothing to fail.
-type command func(ctx context.Context, logger *slog.Logger, abort <-chan struct{}) (int, error)
+// command is one subcommand. Without an error its exit status is the verdict's, 0 unless --fail-on
+// names it.
+type command func(ctx context.Context, e env) (int, error)
 
-func main() {
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run is the whole program; it returns the exit status.
+func run(args []string, stdout, stderr io.Writer) int {
 	app := kingpin.New("analyze", "Find where an LLM service first breaks its SLO as concurrency rises.")
 	app.HelpFlag.Short('h')
-	app.Version(version.Print("firstbreach analyze"))
-	app.UsageWriter(os.Stdout)
-	logConfig := &promslog.Config{}
-	flag.AddFlags(app, logConfig)
+	app.Version("analyze " + release.Version())
+	app.UsageWriter(stdout)
+	app.ErrorWriter(stderr)
+	ended := -1
+	app.Terminate(func(status int) { ended = status }) // --help and --version
+	// Prometheus, which is built in, has much to say at level info: by default only what is wrong is shown.
+	logConfig := &promslog.Config{Level: promslog.NewLevel(), Format: promslog.NewFormat(), Writer: stderr}
+	app.Flag("log.level", "Only log messages of this level or above: debug, info, warn, error.").Default("warn").SetValue(logConfig.Level)
+	app.Flag("log.format", "Format of log messages: logfmt or json.").Default("logfmt").SetValue(logConfig.Format)
 
 	commands := map[string]command{}
 	for _, add := range []func(*kingpin.Application) (string, command){addStandalone, addReport, addStore, addSimulator} {
-		name, run := add(app)
-		commands[name] = run
+		name, do := add(app)
+		commands[name] = do
 	}
-	name, err := app.Parse(os.Args[1:])
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "analyze: %v (see analyze --help)\n", err)
-		os.Exit(exitUsage)
+	name, err := app.Parse(args)
+	switch {
+	case ended >= 0:
+		return ended
+	case err != nil:
+		fmt.Fprintf(stderr, "analyze: %v; see analyze --help\n", err)
+		return exitUsage
 	}
-	logConfig.Writer = os.Stderr
 	ctx, abort := interruptible()
-	status, err := commands[name](ctx, promslog.New(logConfig), abort)
+	status, err := commands[name](ctx, env{promslog.New(logConfig), abort, stdout, stderr})
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "analyze: %v\n", err)
-		status = exitStatus(err)
+		fmt.Fprintf(stderr, "analyze: %v\n", err)
+		return exitStatus(err)
 	}
-	os.Exit(status)
+	return status
+}
+
+// env is what a command is given besides its flags.
+type env struct {
+	logger         *slog.Logger
+	abort          <-chan struct{} // closed: end at once
+	stdout, stderr io.Writer
 }
 
 // interruptible gives a context that ends at the first Ctrl-C or SIGTERM, and a channel that is
@@ -107,15 +126,16 @@ func addStandalone(app *kingpin.Application) (string, command) {
 	cmd.Flag("exporter.listen-address", "Address of the host's metrics; any free port when left out.").PlaceHolder("ADDR").StringVar(&o.ExporterAddress)
 	cmd.Flag("sim.listen-address", "Address of the simulated engine; any free port when left out.").PlaceHolder("ADDR").StringVar(&o.SimAddress)
 	failOn := failOnFlag(cmd)
-	return cmd.FullCommand(), func(ctx context.Context, logger *slog.Logger, abort <-chan struct{}) (int, error) {
+	return cmd.FullCommand(), func(ctx context.Context, e env) (int, error) {
 		fail, err := analysis.ParseFailOn(*failOn)
 		if err != nil {
-			return exitUsage, err
+			return 0, &standalone.UsageError{Text: err.Error()}
 		}
-		o.Version, o.Out, o.Progress, o.Abort = version.Version, os.Stdout, os.Stderr, abort
-		o.Terminal = term.IsTerminal(int(os.Stderr.Fd()))
+		o.Version, o.Out, o.Progress, o.Abort, o.Logger = release.Version(), e.stdout, e.stderr, e.abort, e.logger
+		if f, ok := e.stderr.(*os.File); ok {
+			o.Terminal = term.IsTerminal(int(f.Fd()))
+		}
 		o.Simulator = simulatorCommand
-		_ = logger // Prometheus's own log would drown the progress: its faults are in the report
 		out, err := standalone.Run(ctx, o)
 		return fail.Exit(out.State), err
 	}
@@ -141,9 +161,9 @@ func addSimulator(app *kingpin.Application) (string, command) {
 	cmd := app.Command(simulatorName, "Serve the simulated engine until standard input is closed.").Hidden()
 	cfg := sim.Flags(cmd)
 	address := cmd.Flag("web.listen-address", "Address to listen on.").Default("127.0.0.1:0").String()
-	return cmd.FullCommand(), func(_ context.Context, _ *slog.Logger, _ <-chan struct{}) (int, error) {
+	return cmd.FullCommand(), func(_ context.Context, e env) (int, error) {
 		// Ctrl-C on a terminal reaches the child too, but its end is the parent's to decide.
-		return 0, standalone.ServeSimulator(context.Background(), *cfg, *address, os.Stdin, os.Stdout)
+		return 0, standalone.ServeSimulator(context.Background(), *cfg, *address, os.Stdin, e.stdout)
 	}
 }
 
@@ -157,13 +177,13 @@ func addReport(app *kingpin.Application) (string, command) {
 	out := cmd.Flag("out", "Where the report goes; the run directory when left out.").PlaceHolder("DIR").String()
 	format := cmd.Flag("format", "What is printed: headline (three lines) or markdown (the whole report).").Default("headline").Enum("headline", "markdown")
 	failOn := failOnFlag(cmd)
-	return cmd.FullCommand(), func(ctx context.Context, logger *slog.Logger, _ <-chan struct{}) (int, error) {
+	return cmd.FullCommand(), func(ctx context.Context, e env) (int, error) {
 		fail, err := analysis.ParseFailOn(*failOn)
 		if err != nil {
-			return exitUsage, err
+			return 0, &standalone.UsageError{Text: err.Error()}
 		}
 		r := reporting{dir: *dir, url: *url, runID: *runID, slo: *sloFile, out: *out, format: *format}
-		state, err := r.run(ctx, logger)
+		state, err := r.run(ctx, e)
 		return fail.Exit(state), err
 	}
 }
@@ -172,12 +192,12 @@ func addStore(app *kingpin.Application) (string, command) {
 	cmd := app.Command("store", "Serve a finished run's Prometheus data, so that a Grafana can open it.")
 	dir := cmd.Flag("run", "Run directory.").Required().PlaceHolder("DIR").String()
 	address := cmd.Flag("web.listen-address", "Address to listen on.").Default("127.0.0.1:9090").String()
-	return cmd.FullCommand(), func(ctx context.Context, logger *slog.Logger, _ <-chan struct{}) (int, error) {
-		s, err := store.Open(ctx, store.Options{Dir: filepath.Join(*dir, "prometheus"), ListenAddress: *address, ReadOnly: true, Logger: logger})
+	return cmd.FullCommand(), func(ctx context.Context, e env) (int, error) {
+		s, err := store.Open(ctx, store.Options{Dir: filepath.Join(*dir, record.StoreDir), ListenAddress: *address, ReadOnly: true, Logger: e.logger})
 		if err != nil {
 			return 0, err
 		}
-		fmt.Printf("The run's Prometheus data is at %s: add it to Grafana as a Prometheus data source. Ctrl-C ends this.\n", s.URL())
+		fmt.Fprintf(e.stdout, "The run's Prometheus data is at %s: add it to Grafana as a Prometheus data source. Ctrl-C ends this.\n", s.URL())
 		<-ctx.Done()
 		return 0, s.Close()
 	}

@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"io"
 	"os"
 	"path/filepath"
-
-	"github.com/prometheus/common/version"
 
 	"firstbreach/analyze/analysis"
 	"firstbreach/analyze/report"
 	"firstbreach/analyze/standalone"
 	"firstbreach/analyze/verdict"
+	"firstbreach/internal/release"
 	"firstbreach/internal/slo"
 	"firstbreach/loadgen/record"
 )
@@ -23,25 +22,25 @@ type reporting struct {
 	dir, url, runID, slo, out, format string
 }
 
-func (r reporting) run(ctx context.Context, logger *slog.Logger) (state verdict.State, err error) {
+func (r reporting) run(ctx context.Context, e env) (state verdict.State, err error) {
 	src, err := r.source()
 	if err != nil {
 		return "", err
 	}
 	url := r.url
 	if url == "" {
-		s, err := analysis.OpenDir(ctx, r.dir, logger)
+		s, err := analysis.OpenDir(ctx, r.dir, e.logger)
 		if err != nil {
 			return "", err
 		}
 		defer func() { err = errors.Join(err, s.Close()) }()
 		url = s.URL()
 	}
-	doc, res, err := analysis.Run(ctx, analysis.Options{Source: src, Prometheus: analysis.Prometheus{URL: url}, Version: version.Version})
+	doc, res, err := analysis.Run(ctx, analysis.Options{Source: src, Prometheus: analysis.Prometheus{URL: url}, Version: release.Version()})
 	if err != nil {
 		return "", err
 	}
-	return res.State, r.write(doc)
+	return res.State, r.write(doc, e.stdout)
 }
 
 // source is what is known of the run without asking Prometheus.
@@ -67,14 +66,14 @@ func (r reporting) source() (analysis.Source, error) {
 }
 
 // write puts the report where it belongs and prints what was asked for.
-func (r reporting) write(doc *report.Document) error {
+func (r reporting) write(doc *report.Document, stdout io.Writer) error {
 	if r.format == "markdown" {
-		if err := doc.WriteMarkdown(os.Stdout); err != nil {
+		if err := doc.WriteMarkdown(stdout); err != nil {
 			return err
 		}
 	} else {
 		for _, line := range doc.Headline() {
-			fmt.Println(line)
+			fmt.Fprintln(stdout, line)
 		}
 	}
 	out := r.out
@@ -91,7 +90,7 @@ func (r reporting) write(doc *report.Document) error {
 		return err
 	}
 	if r.format != "markdown" {
-		fmt.Printf("\nReport: %s\n", filepath.Join(out, record.ReportHTML))
+		fmt.Fprintf(stdout, "\nReport: %s\n", filepath.Join(out, record.ReportHTML))
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,6 +15,7 @@ import (
 
 	"firstbreach/exporter/collector"
 	"firstbreach/exporter/gpu"
+	"firstbreach/internal/release"
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,13 +45,11 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// setVersion takes the version from the module, or the commit, unless the linker was given one.
+// setVersion names this release, unless the linker did.
 func setVersion() {
-	build, ok := debug.ReadBuildInfo()
-	if version.Version != "" || !ok {
-		return
+	if version.Version == "" {
+		version.Version = release.Version()
 	}
-	version.Version = build.Main.Version
 }
 
 // config is what the flags say.

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/common/promslog/flag"
+
+	"firstbreach/internal/release"
 )
 
 // Exit statuses.
@@ -35,11 +36,11 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	app.HelpFlag.Short('h')
 	app.UsageWriter(stdout)
 	app.ErrorWriter(stderr)
-	app.Version("loadgen " + version())
+	app.Version("loadgen " + release.Version())
 	log := &promslog.Config{Writer: stderr}
 	flag.AddFlags(app, log)
 
-	runs, sims := addRun(app), addSim(app)
+	runs, sims, calibrations := addRun(app), addSim(app), addCalibrate(app)
 	parsed, err := app.Parse(args)
 	if err != nil {
 		fmt.Fprintf(stderr, "loadgen: %v; see loadgen --help\n", err)
@@ -51,6 +52,10 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = runs.do(ctx, logger, stdout, stderr)
 	case sims.name:
 		err = sims.do(ctx, logger)
+	case calibrations.name:
+		err = calibrations.do(ctx, stdout, stderr)
+	case calibrations.source:
+		err = calibrations.serve(ctx, stdout)
 	}
 	var usage usageError
 	switch {
@@ -63,21 +68,4 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "loadgen: %v\n", err)
 		return exitFailed
 	}
-}
-
-// version is the module's version, or the commit it was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return "devel-" + s.Value[:min(12, len(s.Value))]
-		}
-	}
-	return "devel"
 }

@@ -17,6 +17,7 @@ import (
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"golang.org/x/term"
 
+	"firstbreach/internal/release"
 	"firstbreach/internal/slo"
 	"firstbreach/loadgen/plan"
 	"firstbreach/loadgen/record"
@@ -112,7 +113,7 @@ func (c *runCommand) options(logger *slog.Logger, stderr io.Writer) (run.Options
 		return run.Options{}, err
 	}
 	return run.Options{
-		Plan: p, SLO: s, RunID: c.id, Dir: c.out, Version: version(),
+		Plan: p, SLO: s, RunID: c.id, Dir: c.out, Version: release.Version(),
 		ScrapeWait: c.scrapeWait, FinalWait: c.finalWait, Grace: c.grace, Confirm: confirm,
 		Progress: run.NewProgress(stderr, isTerminal(stderr)), Logger: logger,
 	}, nil

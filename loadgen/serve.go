@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/exporter-toolkit/web"
+
+	"firstbreach/internal/release"
 )
 
 // page is the HTTP server of the metrics page. Its ports are taken before anything else is done,
@@ -42,7 +44,7 @@ func listen(ctx context.Context, addresses []string, config string, logger *slog
 // serve serves the metrics in the background.
 func (p *page) serve(metrics http.Handler, title string) error {
 	landing, err := web.NewLandingPage(web.LandingConfig{
-		Name: title, Description: "The load generator of firstbreach", Version: version(), Profiling: "false",
+		Name: title, Description: "The load generator of firstbreach", Version: release.Version(), Profiling: "false",
 		Links: []web.LandingLinks{{Address: "/metrics", Text: "Metrics"}},
 	})
 	if err != nil {

@@ -3,7 +3,6 @@ package query
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
@@ -22,6 +21,8 @@ type question struct {
 	// label asks for the values of a label instead, on the series of expr between at−back and at.
 	label string
 	back  time.Duration
+	// take is what is done with the answer, one question after the other in their order.
+	take func(answer) error
 	// lenient keeps a refusal as the answer: one reading is lost, not the run.
 	lenient bool
 }
@@ -33,8 +34,9 @@ type answer struct {
 	err    error             // of a lenient question
 }
 
-// ask sends the questions, a bounded number at a time, and logs them in their order.
-func (l *loader) ask(ctx context.Context, qs ...question) ([]answer, error) {
+// ask sends the questions, a bounded number at a time, and hands out and logs the answers in the
+// order of the questions.
+func (l *loader) ask(ctx context.Context, qs ...question) error {
 	answers := make([]answer, len(qs))
 	entries := make([]Query, len(qs))
 	g, ctx := errgroup.WithContext(ctx)
@@ -55,28 +57,35 @@ func (l *loader) ask(ctx context.Context, qs ...question) ([]answer, error) {
 			l.log.Queries = append(l.log.Queries, e)
 		}
 	}
-	return answers, err
+	if err != nil {
+		return err
+	}
+	for i, q := range qs {
+		if err := q.take(answers[i]); err != nil {
+			return fmt.Errorf("%s: %w", q.name, err)
+		}
+	}
+	return nil
 }
 
 func (l *loader) askOne(ctx context.Context, q question) (answer, Query, error) {
 	entry := Query{Name: q.name, Kind: Instant, Expr: q.expr.String(), At: q.at.UTC()}
 	var a answer
-	var warnings v1.Warnings
-	var infos v1.Infos
+	var r response
 	var err error
 	switch {
 	case q.label != "":
 		entry.Kind, entry.Label, entry.At = LabelValues, q.label, time.Time{}
 		entry.From, entry.To = q.at.Add(-q.back).UTC(), q.at.UTC()
-		a.values, warnings, infos, err = l.api.LabelValues(ctx, q.label, []string{entry.Expr}, entry.From, entry.To)
+		a.values, r.warnings, r.infos, err = l.labelValues(ctx, q.label, entry.Expr, entry.From, entry.To)
 	case q.span.Step > 0:
 		entry.Kind, entry.At = Ranged, time.Time{}
 		entry.From, entry.To, entry.StepS = q.span.Start.UTC(), q.span.End.UTC(), q.span.Step.Seconds()
-		a.value, warnings, infos, err = l.api.QueryRange(ctx, entry.Expr, q.span)
+		r, err = l.ranged(ctx, entry.Expr, q.span)
 	default:
-		a.value, warnings, infos, err = l.api.Query(ctx, entry.Expr, q.at)
+		r, err = l.instant(ctx, entry.Expr, q.at)
 	}
-	entry.Warnings, entry.Infos = slices.Clone([]string(warnings)), slices.Clone([]string(infos))
+	a.value, entry.Warnings, entry.Infos = r.value, r.warnings, r.infos
 	if err != nil {
 		if !q.lenient || !answersItself(err) {
 			return a, entry, err

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
 )
 
 // tries bounds how often one request is sent.
@@ -46,20 +49,97 @@ func (p patient) Do(ctx context.Context, req *http.Request) (*http.Response, []b
 	}
 }
 
-// connect returns the API and, for messages, its address.
-func connect(o Options) (v1.API, string, error) {
+// prometheus is the part of the HTTP API that is used here.
+type prometheus struct {
+	client  api.Client
+	api     v1.API
+	address string // for messages
+}
+
+func connect(o Options) (*prometheus, error) {
 	client := o.Client
 	if client == nil {
 		u, err := url.Parse(o.URL)
 		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-			return nil, "", fmt.Errorf("%q is not the URL of a Prometheus: write one such as http://127.0.0.1:9090", o.URL)
+			return nil, fmt.Errorf("%q is not the URL of a Prometheus: write one such as http://127.0.0.1:9090", o.URL)
 		}
 		if client, err = api.NewClient(api.Config{Address: o.URL}); err != nil {
-			return nil, "", fmt.Errorf("client of the Prometheus API: %w", err)
+			return nil, fmt.Errorf("client of the Prometheus API: %w", err)
 		}
 	}
 	address := client.URL("", nil).Redacted()
-	return v1.NewAPI(patient{client, o.Pause}), address, nil
+	client = patient{client, o.Pause}
+	return &prometheus{client, v1.NewAPI(client), address}, nil
+}
+
+// instant evaluates an expression at one time; the zero time is the server's own.
+func (p *prometheus) instant(ctx context.Context, expr string, at time.Time) (response, error) {
+	form := url.Values{"query": {expr}}
+	if !at.IsZero() {
+		form.Set("time", timestamp(at))
+	}
+	return p.query(ctx, "/api/v1/query", form)
+}
+
+// ranged evaluates an expression at every step of a range.
+func (p *prometheus) ranged(ctx context.Context, expr string, r v1.Range) (response, error) {
+	return p.query(ctx, "/api/v1/query_range", url.Values{
+		"query": {expr}, "start": {timestamp(r.Start)}, "end": {timestamp(r.End)},
+		"step": {strconv.FormatFloat(r.Step.Seconds(), 'f', -1, 64)},
+	})
+}
+
+// labelValues lists the values of a label on the series of a selector.
+func (p *prometheus) labelValues(ctx context.Context, label, selector string, from, to time.Time) (model.LabelValues, []string, []string, error) {
+	values, warnings, infos, err := p.api.LabelValues(ctx, label, []string{selector}, from, to)
+	return values, warnings, infos, err
+}
+
+func timestamp(t time.Time) string {
+	return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', -1, 64)
+}
+
+// query sends a form, as POST because expressions are long, or as GET to what takes no POST.
+func (p *prometheus) query(ctx context.Context, endpoint string, form url.Values) (response, error) {
+	u := p.client.URL(endpoint, nil)
+	post, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), strings.NewReader(form.Encode()))
+	if err != nil {
+		return response{}, err
+	}
+	post.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, body, err := p.client.Do(ctx, post)
+	if err == nil && (resp.StatusCode == http.StatusMethodNotAllowed || resp.StatusCode == http.StatusNotImplemented) {
+		u.RawQuery = form.Encode()
+		get, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+		if err != nil {
+			return response{}, err
+		}
+		resp, body, err = p.client.Do(ctx, get)
+		if err != nil {
+			return response{}, err
+		}
+	}
+	if err != nil {
+		return response{}, err
+	}
+	return answered(resp.StatusCode, body)
+}
+
+// answered reads an answer. Errors of the query come as 400, 422 or 503 with a reason; anything
+// else that isn't a success comes from whatever stands in between.
+func answered(status int, body []byte) (response, error) {
+	r, err := decode(body)
+	switch {
+	case status/100 == 2 && err != nil:
+		return r, &v1.Error{Type: v1.ErrBadResponse, Msg: err.Error()}
+	case r.refused != nil && err == nil:
+		return r, r.refused
+	case status/100 == 5:
+		return r, &v1.Error{Type: v1.ErrServer, Msg: fmt.Sprintf("server error: %d", status)}
+	case status/100 != 2:
+		return r, &v1.Error{Type: v1.ErrClient, Msg: fmt.Sprintf("client error: %d", status)}
+	}
+	return r, nil
 }
 
 // explain says what to do about an error of the API.

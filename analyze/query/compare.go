@@ -2,7 +2,6 @@ package query
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"firstbreach/loadgen/record"
@@ -38,17 +37,26 @@ func (s *step) differences(ms record.ManifestStep) []string {
 			diffs = append(diffs, fmt.Sprintf("%s %s: %d in the manifest, %d in Prometheus", window, what, manifest, prometheus))
 		}
 	}
+	compare := func(window, what string, manifest map[string]int, prometheus map[string]int64) {
+		first := len(diffs)
+		for k, n := range manifest {
+			note(window, what+k, n, prometheus[k])
+		}
+		for k, n := range prometheus {
+			if _, ok := manifest[k]; !ok {
+				note(window, what+k, 0, n)
+			}
+		}
+		slices.Sort(diffs[first:])
+	}
 	for _, w := range windowNames(ms.Totals, s.windows) {
 		ours, theirs := s.windows[w], ms.Totals[w]
 		if ours == nil {
 			ours = &totals{}
 		}
-		for _, o := range names(theirs.Outcomes, ours.outcomes) {
-			note(w, "requests with outcome "+o, theirs.Outcomes[o], ours.outcomes[o])
-		}
-		for _, k := range names(theirs.Timeouts, ours.timeouts) {
-			note(w, "timeouts of kind "+k, theirs.Timeouts[k], ours.timeouts[k])
-		}
+		compare(w, "requests with outcome ", theirs.Outcomes, ours.outcomes)
+		compare(w, "timeouts of kind ", theirs.Timeouts, ours.timeouts)
+		compare(w, "late reads of ", theirs.LateReads, ours.late)
 		note(w, "good requests", theirs.Good, ours.good)
 		note(w, "output tokens", theirs.OutputTokens, ours.output)
 		note(w, "prompt tokens", theirs.PromptTokens, ours.prompt)
@@ -76,16 +84,4 @@ func windowNames(a map[string]record.Totals, b map[string]*totals) []string {
 		}
 	}
 	return out
-}
-
-// names lists the keys of both, sorted.
-func names(a map[string]int, b map[string]int64) []string {
-	all := map[string]bool{}
-	for k := range a {
-		all[k] = true
-	}
-	for k := range b {
-		all[k] = true
-	}
-	return slices.Sorted(maps.Keys(all))
 }

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -25,38 +24,40 @@ type edge struct {
 	spellings []string  // of le, as this Prometheus writes it; empty when there is no such edge
 	edges     []float64 // finite edges that are there, rising
 	buckets   bool      // whether there is any bucket at all
-}
 
-// latencyObjectives are the per-request objectives on a latency.
-func (l *loader) latencyObjectives() []slo.Objective {
-	var out []slo.Objective
-	for _, o := range l.SLO.Objectives {
-		if o.Kind == slo.Latency && latencyMetric(o.Signal) != "" {
-			out = append(out, o)
-		}
-	}
-	return out
+	within map[*step]latency // values at or below the threshold
 }
 
 // edgeQuestions ask which bucket edges there are, once for each histogram with an objective.
 // Prometheus 3 writes "1.0", older ones "1", and either may be asked.
-func (l *loader) edgeQuestions() (metrics []string, qs []question) {
-	for _, o := range l.latencyObjectives() {
-		metric := latencyMetric(o.Signal)
-		if slices.Contains(metrics, metric) {
+func (l *loader) edgeQuestions() []question {
+	var qs []question
+	for _, h := range histograms() {
+		var on []slo.Objective
+		for _, o := range l.SLO.Objectives {
+			if o.Kind == slo.Latency && o.Signal == h.signal {
+				on = append(on, o)
+			}
+		}
+		if len(on) == 0 {
 			continue
 		}
-		metrics = append(metrics, metric)
 		qs = append(qs, question{
-			name: "bucket edges of " + metric, label: labelLE, expr: l.own(metric + suffixBucket), at: l.until, back: l.span,
+			name: "bucket edges of " + h.metric, label: labelLE, expr: l.own(h.metric + suffixBucket), at: l.until, back: l.span,
+			take: func(a answer) error {
+				for _, o := range on {
+					l.edges = append(l.edges, findEdge(o, h.metric, a.values))
+				}
+				return nil
+			},
 		})
 	}
-	return metrics, qs
+	return qs
 }
 
 // findEdge looks an objective's threshold up among the values of le.
-func findEdge(o slo.Objective, values model.LabelValues) edge {
-	e := edge{objective: o, metric: latencyMetric(o.Signal), buckets: len(values) > 0}
+func findEdge(o slo.Objective, metric string, values model.LabelValues) edge {
+	e := edge{objective: o, metric: metric, buckets: len(values) > 0, within: map[*step]latency{}}
 	threshold := o.Threshold.Seconds()
 	for _, v := range values {
 		le, err := strconv.ParseFloat(string(v), 64)
@@ -115,88 +116,77 @@ func (l *loader) bucketQuestion(e edge) question {
 	return question{
 		name: "within the threshold of " + e.objective.Name, at: l.until,
 		expr: promexpr.MaxBy(l.last(e.metric+suffixBucket, measured(), promexpr.OneOf(labelLE, e.spellings...)), stepLabels()...),
+		take: func(a answer) error {
+			return l.each(a, func(s *step, _ model.Metric, v float64) {
+				n := e.within[s]
+				e.within[s] = latency{n.count + whole(v), n.shards + 1}
+			})
+		},
 	}
 }
 
-// readCounts reads sums, counts and buckets and fills the counts of every per-request objective.
-func (l *loader) readCounts(ctx context.Context, edges []edge) error {
+// histogramQuestions ask for the counts and sums that are used, and for what lies within each
+// threshold.
+func (l *loader) histogramQuestions() []question {
 	var qs []question
 	for _, h := range histograms() {
-		qs = append(qs, l.countQuestion(h, l.forms[h.metric]), l.sumQuestion(h, l.forms[h.metric]))
+		if h.signal == signal.SignalTPOT || slices.ContainsFunc(l.edges, func(e edge) bool { return e.metric == h.metric }) {
+			qs = append(qs, l.countQuestion(h))
+		}
+		if h.shown {
+			qs = append(qs, l.sumQuestion(h))
+		}
 	}
-	var found []edge
-	for _, e := range edges {
+	for _, e := range l.edges {
 		if len(e.spellings) > 0 {
-			found = append(found, e)
 			qs = append(qs, l.bucketQuestion(e))
 		}
 	}
-	as, err := l.ask(ctx, qs...)
-	if err != nil {
-		return err
-	}
-	for i, h := range histograms() {
-		if err := l.takeHistogram(h, as[2*i], as[2*i+1]); err != nil {
-			return err
-		}
-	}
-	within := map[string]map[*step]latency{}
-	for i, e := range found {
-		counts := map[*step]latency{}
-		err := l.each(as[2*len(histograms())+i], func(s *step, _ model.Metric, v float64) {
-			c := counts[s]
-			counts[s] = latency{count: c.count + whole(v), shards: c.shards + 1}
-		})
-		if err != nil {
-			return err
-		}
-		within[e.objective.Name] = counts
-	}
+	return qs
+}
+
+// fillCounts computes the counts of every per-request objective.
+func (l *loader) fillCounts() {
 	for _, s := range l.steps {
 		s.Counts = map[string]verdict.Count{}
-		for _, e := range edges {
-			n, ok := within[e.objective.Name][s]
-			s.Counts[e.objective.Name] = s.latencyCount(e, l.forms[e.metric], n, ok)
+		for _, e := range l.edges {
+			s.Counts[e.objective.Name] = s.latencyCount(e, l.forms[e.metric])
 		}
 		s.outcomeCounts(l.SLO.Objectives)
 	}
-	return nil
 }
 
-// takeHistogram adds a histogram's count and sum to the steps, over their shards.
-func (l *loader) takeHistogram(h histogram, counts, sums answer) error {
-	err := l.each(counts, func(s *step, _ model.Metric, v float64) {
+// takeCount adds a histogram's count to the steps, over their shards.
+func (l *loader) takeCount(h histogram, a answer) error {
+	return l.each(a, func(s *step, _ model.Metric, v float64) {
 		x := s.values[h.metric]
-		x.count, x.shards = x.count+whole(v), x.shards+1
-		s.values[h.metric] = x
+		s.values[h.metric] = latency{x.count + whole(v), x.shards + 1}
+		if h.signal == signal.SignalTPOT {
+			s.CountTPOT = s.values[h.metric].count
+		}
 	})
-	if err != nil {
-		return err
-	}
-	err = l.each(sums, func(s *step, _ model.Metric, v float64) {
-		x := s.values[h.metric]
-		x.sum += v
-		s.values[h.metric] = x
-	})
-	for _, s := range l.steps {
-		x := s.values[h.metric]
+}
+
+// takeSum adds a histogram's sum to the steps, over their shards.
+func (l *loader) takeSum(h histogram, a answer) error {
+	return l.each(a, func(s *step, _ model.Metric, v float64) {
 		switch h.signal {
 		case signal.SignalTTFT:
-			s.SumTTFT = x.sum
+			s.SumTTFT += v
 		case signal.SignalDuration:
-			s.SumE2E = x.sum
+			s.SumE2E += v
 		case signal.SignalTPOT:
-			s.SumTPOT, s.CountTPOT = x.sum, x.count
+			s.SumTPOT += v
 		}
-	}
-	return err
+	})
 }
 
 // notScraped is why a step has no count at all.
 const notScraped = "Prometheus has no samples of this step: it was not scraped"
 
 // latencyCount is design's rule: bad = slow + failed, of the values and the failed together.
-func (s *step) latencyCount(e edge, f form, within latency, found bool) verdict.Count {
+func (s *step) latencyCount(e edge, f form) verdict.Count {
+	within, found := e.within[s]
 	all, counted := s.values[e.metric]
 	undefined := s.undefined[e.objective.Name]
 	switch {
@@ -218,8 +208,12 @@ func (s *step) latencyCount(e edge, f form, within latency, found bool) verdict.
 		return verdict.Count{Undefined: undefined, Missing: fmt.Sprintf("%s holds %d values and %d requests had none, but %d requests were ok: samples are missing",
 			e.metric, all.count, undefined, ok)}
 	}
-	failed := s.failed()
-	return verdict.Count{Total: all.count + failed, Slow: all.count - within.count, Failed: failed, Undefined: undefined}
+	slow, late, failed := all.count-within.count, s.window(string(record.Measure)).late[e.objective.Name], s.failed()
+	if late > slow {
+		return verdict.Count{Undefined: undefined, Missing: fmt.Sprintf("%d values of %s were read too late to tell, but only %d are over %s: samples are missing",
+			late, e.metric, slow, e.objective.Threshold)}
+	}
+	return verdict.Count{Total: all.count + failed, Slow: slow, Failed: failed, Undefined: undefined, Late: late}
 }
 
 // outcomeCounts fills the counts of the objectives that only look at how requests ended.
@@ -254,6 +248,3 @@ func (s *step) failed() int64 {
 
 // whole is a counter's value as a number of things.
 func whole(v float64) int64 { return int64(math.Round(v)) }
-
-// isMeasure reports whether a series is of the window that counts.
-func isMeasure(m model.Metric) bool { return string(m[signal.LabelWindow]) == string(record.Measure) }

@@ -13,7 +13,7 @@ import (
 // formula computes a signal from the samples of its metric, as the catalogue says.
 type formula struct {
 	metric signal.Metric
-	top    operand
+	top    [1]operand
 	bottom []operand // the terms that a ratio or remainder is taken of
 	times  []float64 // of the scrapes
 	stale  float64   // seconds after which a sample counts no more
@@ -21,7 +21,7 @@ type formula struct {
 
 // operand is the series of one term.
 type operand struct {
-	tracks []track
+	tracks []*track
 	zero   bool // absent reads as 0
 }
 
@@ -32,15 +32,15 @@ func newFormula(m signal.Metric, samples map[string][]track) formula {
 	if m.Reading == signal.ReadMean {
 		sum, count := m.Term, m.Term
 		sum.Name, count.Name = m.Name+suffixSum, m.Name+suffixCount
-		f.top = pick(sum, samples, rates)
+		f.top[0] = pick(sum, samples, rates)
 		f.bottom = []operand{pick(count, samples, rates)}
 	} else {
-		f.top = pick(m.Term, samples, rates)
+		f.top[0] = pick(m.Term, samples, rates)
 		for _, t := range m.Of {
 			f.bottom = append(f.bottom, pick(t, samples, rates))
 		}
 	}
-	all := slices.Clone(f.top.tracks)
+	all := slices.Clone(f.top[0].tracks)
 	for _, o := range f.bottom {
 		all = append(all, o.tracks...)
 	}
@@ -59,7 +59,7 @@ func pick(t signal.Term, samples map[string][]track, rates bool) operand {
 		if rates {
 			s = s.unwrapped()
 		}
-		o.tracks = append(o.tracks, s)
+		o.tracks = append(o.tracks, &s)
 	}
 	return o
 }
@@ -91,7 +91,7 @@ func (f formula) rate() bool {
 // where there is none, such as a mean over nothing.
 func (f formula) value(t0, t1 float64) (v float64, ok bool) {
 	if f.metric.Aggregate == signal.Max {
-		for _, t := range f.top.tracks {
+		for _, t := range f.top[0].tracks {
 			n, okN := f.read(t, t0, t1)
 			d, okD := f.sum(f.bottom, t.key, t0, t1)
 			if x, okX := f.combine(n, d, t1-t0); okN && okD && okX && (!ok || x > v) {
@@ -100,7 +100,7 @@ func (f formula) value(t0, t1 float64) (v float64, ok bool) {
 		}
 		return v, ok
 	}
-	n, okN := f.sum([]operand{f.top}, "", t0, t1)
+	n, okN := f.sum(f.top[:], "", t0, t1)
 	d, okD := f.sum(f.bottom, "", t0, t1)
 	if !okN || !okD {
 		return 0, false
@@ -128,7 +128,7 @@ func (f formula) sum(os []operand, key string, t0, t1 float64) (total float64, o
 	return total, true
 }
 
-func (f formula) read(t track, t0, t1 float64) (float64, bool) {
+func (f formula) read(t *track, t0, t1 float64) (float64, bool) {
 	if f.rate() {
 		return t.grown(t0, t1)
 	}

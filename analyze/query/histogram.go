@@ -2,11 +2,9 @@ package query
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/prometheus/common/model"
 
@@ -19,7 +17,7 @@ import (
 // histogram is one of loadgen's latency histograms.
 type histogram struct {
 	signal, metric string
-	quantiles      bool // whether the report shows them
+	shown          bool // whether the report shows its mean and quantiles
 }
 
 func histograms() []histogram {
@@ -56,23 +54,24 @@ func (l *loader) formsQuestion() question {
 	return question{
 		name: "forms of the histograms", at: l.until,
 		expr: promexpr.CountBy(promexpr.LastOverTime(promexpr.Range(sel, l.span)), model.MetricNameLabel),
+		take: l.takeForms,
 	}
 }
 
-func takeForms(a answer) (map[string]form, error) {
+func (l *loader) takeForms(a answer) error {
 	v, err := a.vector()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	n := map[string]int{}
 	for _, s := range v {
 		n[string(s.Metric[model.MetricNameLabel])] = int(s.Value)
 	}
-	forms := map[string]form{}
+	l.forms = map[string]form{}
 	for _, h := range histograms() {
-		forms[h.metric] = form{native: n[h.metric], classic: n[h.metric+suffixCount]}
+		l.forms[h.metric] = form{native: n[h.metric], classic: n[h.metric+suffixCount]}
 	}
-	return forms, nil
+	return nil
 }
 
 // either is the value read from classic series where there are any and else from native ones. The
@@ -90,14 +89,14 @@ func (f form) either(classic, native promexpr.Expr) promexpr.Expr {
 
 // countQuestion and sumQuestion ask for a histogram's count and sum in the measure window. Copies of
 // a series are averaged where they are native: max knows no native histograms, and copies are equal.
-func (l *loader) countQuestion(h histogram, f form) question {
-	return question{name: "count of " + h.metric, at: l.until, expr: f.either(
+func (l *loader) countQuestion(h histogram) question {
+	return question{take: func(a answer) error { return l.takeCount(h, a) }, name: "count of " + h.metric, at: l.until, expr: l.forms[h.metric].either(
 		promexpr.MaxBy(l.last(h.metric+suffixCount, measured()), stepLabels()...),
 		promexpr.HistogramCount(promexpr.AvgBy(l.last(h.metric, measured()), stepLabels()...)))}
 }
 
-func (l *loader) sumQuestion(h histogram, f form) question {
-	return question{name: "sum of " + h.metric, at: l.until, expr: f.either(
+func (l *loader) sumQuestion(h histogram) question {
+	return question{take: func(a answer) error { return l.takeSum(h, a) }, name: "sum of " + h.metric, at: l.until, expr: l.forms[h.metric].either(
 		promexpr.MaxBy(l.last(h.metric+suffixSum, measured()), stepLabels()...),
 		promexpr.HistogramSum(promexpr.AvgBy(l.last(h.metric, measured()), stepLabels()...)))}
 }
@@ -105,16 +104,16 @@ func (l *loader) sumQuestion(h histogram, f form) question {
 // The quantiles that the report shows.
 func quantiles() []float64 { return []float64{0.5, 0.95, 0.99} }
 
-// quantileQuestion asks for one quantile by the labels given. Native histograms come first: their
+// quantileQuestion asks for one quantile by the labels given, which are those of a level or a step. Native histograms come first: their
 // buckets are narrower. Where every series has one the classic ones aren't read at all.
-func (l *loader) quantileQuestion(h histogram, f form, q float64, by ...string) question {
+func (l *loader) quantileQuestion(h histogram, q float64, of string, by ...string) question {
 	native := promexpr.HistogramQuantile(q,
 		promexpr.SumBy(promexpr.AvgBy(l.last(h.metric, measured()), stepLabels()...), by...))
 	withLE := append([]string{labelLE}, by...)
 	classic := promexpr.HistogramQuantile(q,
 		promexpr.SumBy(promexpr.MaxBy(l.last(h.metric+suffixBucket, measured()), stepLabels(labelLE)...), withLE...))
-	asked := question{name: fmt.Sprintf("P%g of %s by %s", q*100, h.metric, by[len(by)-1]), at: l.until}
-	switch {
+	asked := question{name: fmt.Sprintf("P%g of %s by %s", q*100, h.metric, of), at: l.until}
+	switch f := l.forms[h.metric]; {
 	case f.native == 0:
 		asked.expr = classic
 	case f.native >= f.classic:
@@ -125,78 +124,57 @@ func (l *loader) quantileQuestion(h histogram, f form, q float64, by ...string) 
 	return asked
 }
 
-// readQuantiles reads every quantile, of each step and pooled over the rounds.
-func (l *loader) readQuantiles(ctx context.Context) error {
-	pooled := []string{signal.LabelPhase, signal.LabelConcurrency}
-	type slot struct {
-		signal string
-		q      float64
-		pooled bool
-	}
+// quantileQuestions ask for every quantile, of each step and pooled over the rounds.
+func (l *loader) quantileQuestions() []question {
 	var qs []question
-	var slots []slot
 	for _, h := range histograms() {
-		if !h.quantiles {
+		if !h.shown {
 			continue
 		}
 		for _, q := range quantiles() {
-			qs = append(qs, l.quantileQuestion(h, l.forms[h.metric], q, oneStepLabels()...), l.quantileQuestion(h, l.forms[h.metric], q, pooled...))
-			slots = append(slots, slot{h.signal, q, false}, slot{h.signal, q, true})
+			one := l.quantileQuestion(h, q, "step", oneStepLabels()...)
+			one.take = func(a answer) error {
+				return l.each(a, func(s *step, _ model.Metric, v float64) {
+					setQuantile(&s.TTFT, &s.E2E, &s.TPOT, h.signal, q, finite(v))
+				})
+			}
+			pooled := l.quantileQuestion(h, q, "level", pooledLabels()...)
+			pooled.take = func(a answer) error { return l.takePooled(a, h.signal, q) }
+			qs = append(qs, one, pooled)
 		}
 	}
-	as, err := l.ask(ctx, qs...)
+	return qs
+}
+
+// takePooled puts a quantile over all rounds into its place.
+func (l *loader) takePooled(a answer, sig string, q float64) error {
+	v, err := a.vector()
 	if err != nil {
 		return err
 	}
-	pools := map[poolKey]*verdict.StepLatency{}
-	for i, a := range as {
-		v, err := a.vector()
+	for _, s := range v {
+		of := verdict.StepLatency{Phase: string(s.Metric[signal.LabelPhase]), Class: string(s.Metric[signal.LabelClass])}
+		lvl, err := levelOf(s.Metric)
 		if err != nil {
-			return fmt.Errorf("%s: %w", qs[i].name, err)
+			return err
 		}
-		for _, s := range v {
-			value := finite(float64(s.Value))
-			if slots[i].pooled {
-				p, err := poolOf(pools, s.Metric)
-				if err != nil {
-					return err
-				}
-				setQuantile(&p.TTFT, &p.E2E, &p.TPOT, slots[i].signal, slots[i].q, value)
-				continue
-			}
-			k, err := keyOf(s.Metric)
-			if err != nil {
-				return err
-			}
-			st := l.stepOf(k)
-			setQuantile(&st.TTFT, &st.E2E, &st.TPOT, slots[i].signal, slots[i].q, value)
-		}
+		of.Concurrency, of.Rate = lvl.Concurrency, lvl.Rate
+		p := l.pool(of)
+		setQuantile(&p.TTFT, &p.E2E, &p.TPOT, sig, q, finite(float64(s.Value)))
 	}
-	for _, p := range pools {
-		l.run.Latency = append(l.run.Latency, *p)
-	}
-	slices.SortFunc(l.run.Latency, func(a, b verdict.StepLatency) int {
-		return cmp.Or(cmp.Compare(phaseRank(a.Phase), phaseRank(b.Phase)), cmp.Compare(a.Phase, b.Phase), cmp.Compare(a.Concurrency, b.Concurrency))
-	})
 	return nil
 }
 
-// poolKey names the same step of all rounds.
-type poolKey struct {
-	phase       string
-	concurrency int
-}
-
-func poolOf(pools map[poolKey]*verdict.StepLatency, m model.Metric) (*verdict.StepLatency, error) {
-	n, err := strconv.Atoi(string(m[signal.LabelConcurrency]))
-	if err != nil {
-		return nil, fmt.Errorf("series %s: the label %s is not a whole number", m, signal.LabelConcurrency)
+// pool is the latency of one level over all rounds, made on first use and kept in order.
+func (l *loader) pool(of verdict.StepLatency) *verdict.StepLatency {
+	i, ok := slices.BinarySearchFunc(l.run.Latency, of, func(a, b verdict.StepLatency) int {
+		return cmp.Or(cmp.Compare(phaseRank(a.Phase), phaseRank(b.Phase)), cmp.Compare(a.Phase, b.Phase), cmp.Compare(a.Class, b.Class),
+			a.Level().Compare(b.Level()))
+	})
+	if !ok {
+		l.run.Latency = slices.Insert(l.run.Latency, i, of)
 	}
-	k := poolKey{string(m[signal.LabelPhase]), n}
-	if pools[k] == nil {
-		pools[k] = &verdict.StepLatency{Phase: k.phase, Concurrency: n}
-	}
-	return pools[k], nil
+	return &l.run.Latency[i]
 }
 
 func setQuantile(ttft, e2e, tpot *verdict.Quantiles, sig string, q float64, v *float64) {

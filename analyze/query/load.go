@@ -2,12 +2,10 @@ package query
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"time"
 
-	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"firstbreach/analyze/verdict"
@@ -35,11 +33,11 @@ func Load(ctx context.Context, o Options) (*verdict.Run, *Log, error) {
 	if err != nil {
 		return nil, log, err
 	}
-	api, address, err := connect(o)
+	api, err := connect(o)
 	if err != nil {
 		return nil, log, err
 	}
-	l := &loader{Options: o, api: api, address: address, log: log, steps: map[stepKey]*step{}}
+	l := &loader{Options: o, prometheus: api, log: log, steps: map[stepKey]*step{}}
 	l.run = l.describe()
 	for _, part := range []func(context.Context) error{l.readClock, l.readEdges} {
 		if err := part(ctx); err != nil {
@@ -50,7 +48,7 @@ func Load(ctx context.Context, o Options) (*verdict.Run, *Log, error) {
 		l.finish()
 		return l.run, log, nil
 	}
-	for _, part := range []func(context.Context) error{l.readSteps, l.readSignals} {
+	for _, part := range []func(context.Context) error{l.readTotals, l.readRest} {
 		if err := part(ctx); err != nil {
 			return nil, log, err
 		}
@@ -62,12 +60,11 @@ func Load(ctx context.Context, o Options) (*verdict.Run, *Log, error) {
 // loader is the state of one Load.
 type loader struct {
 	Options
-	api     v1.API
-	address string
-	log     *Log
-	run     *verdict.Run
+	*prometheus
+	log *Log
+	run *verdict.Run
 
-	now   time.Time     // Prometheus's clock, rounded up to a second
+	now   time.Time     // Prometheus's clock, the next whole second: some cut a query's time to it
 	begin time.Time     // of the run
 	end   time.Time     // of the run; now when a step hasn't ended
 	until time.Time     // evaluation time of the queries for totals
@@ -75,8 +72,16 @@ type loader struct {
 
 	steps map[stepKey]*step
 
-	inFlight []line          // requests in flight, of each step and shard
-	forms    map[string]form // of the histograms
+	// What the second half of the queries depends on.
+	forms   map[string]form // of the histograms
+	edges   []edge          // of the latency objectives
+	sources []*source       // of service and resource readings
+
+	// What the readings and the pictures are made of.
+	inFlight    []line                        // requests in flight, of each step and shard
+	samples     map[string]map[string][]track // by source and metric
+	expressions []series
+	ttft        series
 }
 
 // describe fills what the SLO file and the manifest say.
@@ -84,7 +89,7 @@ func (l *loader) describe() *verdict.Run {
 	run := &verdict.Run{ID: l.RunID, Service: l.SLO.Service, Objectives: objectives(l.SLO)}
 	if m := l.Manifest; m != nil {
 		run.Manifest, run.State, run.Reason = true, string(m.State), m.Reason
-		run.Ladder, run.Rounds, run.Conditions = slices.Clone(m.Ladder), m.Rounds, m.Conditions
+		run.Ladder, run.Rates, run.Rounds, run.Conditions = slices.Clone(m.Ladder), slices.Clone(m.Rates), m.Rounds, m.Conditions
 	}
 	return run
 }
@@ -92,21 +97,26 @@ func (l *loader) describe() *verdict.Run {
 // readClock compares Prometheus's clock with ours.
 func (l *loader) readClock(ctx context.Context) error {
 	before := l.Now()
-	as, err := l.ask(ctx, question{name: "clock of Prometheus", expr: promexpr.Time()})
-	if err != nil {
-		return err
+	return l.ask(ctx, question{name: "clock of Prometheus", expr: promexpr.Time(), take: func(a answer) error {
+		after := l.Now()
+		theirs, err := a.scalar()
+		if err != nil {
+			return err
+		}
+		skew := clockSkew(theirs, unix(before.Add(after.Sub(before)/2)))
+		l.run.ClockSkew = &skew
+		l.now = time.Unix(int64(theirs)+1, 0)
+		return nil
+	}})
+}
+
+// clockSkew is theirs less ours. VictoriaMetrics cuts time() to the second: then all of that second
+// may be meant, and what is nearest to our clock counts.
+func clockSkew(theirs, ours float64) float64 {
+	if theirs == math.Trunc(theirs) && ours > theirs {
+		return min(theirs+1-ours, 0)
 	}
-	after := l.Now()
-	theirs, err := as[0].scalar()
-	if err != nil {
-		return fmt.Errorf("clock of Prometheus: %w", err)
-	}
-	ours := before.Add(after.Sub(before) / 2)
-	skew := theirs - unix(ours)
-	l.run.ClockSkew = &skew
-	// VictoriaMetrics cuts a query's time to the second: a fraction would hide the last samples.
-	l.now = time.Unix(int64(math.Ceil(theirs)), 0)
-	return nil
+	return theirs - ours
 }
 
 // readEdges finds the steps and when they began and ended, and from that the time of the run.
@@ -119,19 +129,18 @@ func (l *loader) readEdges(ctx context.Context) error {
 		return of(promexpr.LastOverTime(promexpr.Range(l.own(metric), back)), stepLabels(signal.LabelWindow)...)
 	}
 	starts := edge(signal.LoadgenStepStart, promexpr.MinBy)
-	as, err := l.ask(ctx,
-		question{name: "step starts", expr: starts, at: l.now},
-		question{name: "step ends", expr: edge(signal.LoadgenStepEnd, promexpr.MaxBy), at: l.now},
-		question{name: "load generators with the same run ID", expr: promexpr.Differs(starts, edge(signal.LoadgenStepStart, promexpr.MaxBy)), at: l.now},
+	ends := edge(signal.LoadgenStepEnd, promexpr.MaxBy)
+	from, to := windowTimes{}, windowTimes{}
+	err := l.ask(ctx,
+		question{name: "step starts", expr: starts, at: l.now, take: func(a answer) error { return l.takeTimes(a, from, math.Min) }},
+		question{name: "step ends", expr: ends, at: l.now, take: func(a answer) error { return l.takeTimes(a, to, math.Max) }},
+		question{name: "load generators with the same run ID", expr: promexpr.Differs(starts, edge(signal.LoadgenStepStart, promexpr.MaxBy)), at: l.now, take: l.oneGenerator},
 	)
 	if err != nil {
 		return err
 	}
-	if err := l.takeEdges(as[0], as[1]); err != nil {
-		return err
-	}
-	if err := l.oneGenerator(as[2]); err != nil {
-		return err
+	for _, s := range l.steps {
+		s.setEdges(from[s], to[s])
 	}
 	if len(l.steps) == 0 {
 		if err := l.notFound(ctx, back); err != nil {
@@ -140,6 +149,33 @@ func (l *loader) readEdges(ctx context.Context) error {
 	}
 	l.addManifestSteps()
 	l.setTimes()
+	return nil
+}
+
+// readTotals reads the totals of the steps, and what else the remaining queries depend on.
+func (l *loader) readTotals(ctx context.Context) error {
+	l.sources = l.newSources()
+	qs := slices.Concat(l.totalQuestions(), l.edgeQuestions(), l.presenceQuestions())
+	qs = append(qs, l.formsQuestion(), l.scrapesQuestion(), l.runInfoQuestion())
+	if err := l.ask(ctx, qs...); err != nil {
+		return err
+	}
+	l.spread()
+	return nil
+}
+
+// readRest reads the values of the histograms, engine, machine and GPU, expressions, and what is
+// only drawn.
+func (l *loader) readRest(ctx context.Context) error {
+	qs := slices.Concat(l.histogramQuestions(), l.quantileQuestions(), l.sampleQuestions(), l.expressionQuestions(), l.ttftQuestions())
+	if err := l.ask(ctx, qs...); err != nil {
+		return err
+	}
+	l.fillCounts()
+	signals := l.signalSeries()
+	l.cutAll(signals)
+	l.findRestarts()
+	l.drawTimeline(signals)
 	return nil
 }
 

@@ -38,13 +38,3 @@ func kindName(k slo.Kind) string {
 	}
 	return ""
 }
-
-// latencyMetric is loadgen's histogram of a latency signal; "" when there is none.
-func latencyMetric(sig string) string {
-	for _, h := range histograms() {
-		if h.signal == sig {
-			return h.metric
-		}
-	}
-	return ""
-}

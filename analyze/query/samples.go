@@ -41,6 +41,7 @@ type track struct {
 	labels model.Metric
 	key    string // tells the series of one metric apart, copies of it aside
 	points []verdict.Point
+	last   int // where before looked last
 }
 
 // tracks turns a matrix into tracks by metric name. Copies of one series, as the replicas of a
@@ -58,7 +59,7 @@ func tracks(m model.Matrix) map[string][]track {
 	}
 	out := map[string][]track{}
 	for k, s := range best {
-		out[k.name] = append(out[k.name], track{s.Metric, k.key, points(s.Values)})
+		out[k.name] = append(out[k.name], track{labels: s.Metric, key: k.key, points: points(s.Values)})
 	}
 	for _, ts := range out {
 		slices.SortFunc(ts, func(a, b track) int {
@@ -95,9 +96,26 @@ func (t track) unwrapped() track {
 	return t
 }
 
+// before is the index of the newest point at or before x; −1 when there is none. Looking up times in
+// rising order is cheap.
+func (t *track) before(x float64) int {
+	i := t.last
+	if i >= len(t.points) || t.points[i].T > x {
+		i = 0
+	}
+	for steps := 0; i < len(t.points) && t.points[i].T <= x; i++ {
+		if steps++; steps > 4 {
+			i += sort.Search(len(t.points)-i, func(n int) bool { return t.points[i+n].T > x })
+			break
+		}
+	}
+	t.last = max(i-1, 0)
+	return i - 1
+}
+
 // at is the newest value at or before x that is not older than stale.
-func (t track) at(x, stale float64) (float64, bool) {
-	i := sort.Search(len(t.points), func(n int) bool { return t.points[n].T > x }) - 1
+func (t *track) at(x, stale float64) (float64, bool) {
+	i := t.before(x)
 	if i < 0 || x-t.points[i].T > stale {
 		return 0, false
 	}
@@ -106,20 +124,17 @@ func (t track) at(x, stale float64) (float64, bool) {
 
 // grown is by how much an unwrapped counter grew between two times; ok is false when it wasn't
 // there between them.
-func (t track) grown(x0, x1 float64) (float64, bool) {
+func (t *track) grown(x0, x1 float64) (float64, bool) {
 	n := len(t.points)
 	if n == 0 || t.points[0].T > x1 || t.points[n-1].T < x0 {
 		return 0, false
 	}
-	at := func(x float64) float64 {
-		i := sort.Search(n, func(k int) bool { return t.points[k].T > x }) - 1
-		return t.points[max(i, 0)].V
-	}
-	return at(x1) - at(x0), true
+	from := t.points[max(t.before(x0), 0)].V
+	return t.points[t.before(x1)].V - from, true
 }
 
 // gap is the median time between two samples of the tracks, in seconds; 0 when there are none.
-func gap(ts []track) float64 {
+func gap(ts []*track) float64 {
 	var gaps []float64
 	for _, t := range ts {
 		for i := 1; i < len(t.points); i++ {
@@ -135,7 +150,7 @@ func gap(ts []track) float64 {
 
 // grid is the times of the scrapes: those of the longest track, and of the others where that one
 // has none yet or no more.
-func grid(ts []track) []float64 {
+func grid(ts []*track) []float64 {
 	var longest []verdict.Point
 	for _, t := range ts {
 		if len(t.points) > len(longest) {

@@ -1,8 +1,8 @@
 package query
 
 import (
-	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -23,111 +23,76 @@ const maxPoints = 10_000
 // series of it.
 const labelCPU = "cpu"
 
-// readSignals reads engine, machine, GPU and expressions, and the pictures' series.
-func (l *loader) readSignals(ctx context.Context) error {
-	sources := l.sources()
-	if err := l.readPresence(ctx, sources); err != nil {
-		return err
-	}
-	fs := l.fetches(sources)
-	expressions := l.expressionQuestions()
-	ttft, hasTTFT := l.ttftQuestion()
+// sampleQuestions ask for the samples of everything that is there: once for each source, and once
+// for each metric that is added up over CPUs.
+func (l *loader) sampleQuestions() []question {
+	l.samples = map[string]map[string][]track{}
 	var qs []question
-	for _, f := range fs {
-		qs = append(qs, f.question)
-	}
-	qs = append(qs, expressions...)
-	if hasTTFT {
-		qs = append(qs, ttft)
-	}
-	as, err := l.ask(ctx, qs...)
-	if err != nil {
-		return err
-	}
-	samples, err := collect(fs, as)
-	if err != nil {
-		return err
-	}
-	all := l.signalSeries(sources, samples)
-	exprs, err := l.expressionSeries(as[len(fs) : len(fs)+len(expressions)])
-	if err != nil {
-		return err
-	}
-	l.cutAll(all, exprs)
-	l.findRestarts(samples[signal.SourceEngine][signal.ProcessStart])
-	return l.drawTimeline(append(all, exprs...), as[len(fs)+len(expressions):])
-}
-
-func (l *loader) readPresence(ctx context.Context, sources []*source) error {
-	var qs []question
-	var asked []*source
-	for _, s := range sources {
-		if s.reason == "" {
-			asked = append(asked, s)
-			qs = append(qs, l.presenceQuestion(s))
-		}
-	}
-	as, err := l.ask(ctx, qs...)
-	if err != nil {
-		return err
-	}
-	for i, s := range asked {
-		if err := s.takePresence(as[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// fetch is one query for samples; metric is their name where Prometheus drops it.
-type fetch struct {
-	question
-	source, metric string
-}
-
-// fetches lists the queries for the samples of everything that is there: one for each source, and
-// one for each metric that is added up over CPUs.
-func (l *loader) fetches(sources []*source) []fetch {
-	var out []fetch
-	for _, s := range sources {
-		if s.reason != "" {
-			continue
-		}
-		var raw, summed []string
-		for _, sig := range s.entry.Signals() {
-			m, missing := s.choose(sig.Name)
-			if missing != "" {
-				continue
-			}
-			for _, t := range termsOf(m) {
-				switch {
-				case s.names[t.Name] == 0:
-				case slices.Contains(m.Labels, labelCPU):
-					summed = append(summed, t.Name)
-				default:
-					raw = append(raw, t.Name)
-				}
-			}
-		}
-		if s.name == signal.SourceEngine {
-			raw = append(raw, signal.ProcessStart)
-		}
-		slices.Sort(raw)
-		if raw = slices.Compact(raw); len(raw) > 0 {
-			out = append(out, fetch{source: s.name, question: question{
+	for _, s := range l.sources {
+		l.samples[s.name] = map[string][]track{}
+		raw, summed := s.wanted()
+		if len(raw) > 0 {
+			qs = append(qs, question{
 				name: "samples of the " + s.name, at: l.nearEnd(),
 				expr: promexpr.Range(promexpr.SelectNames(raw, s.matchers()...), l.nearSpan()),
-			}})
+				take: func(a answer) error { return l.takeSamples(a, s.name, "") },
+			})
 		}
-		slices.Sort(summed)
-		for _, name := range slices.Compact(summed) {
-			out = append(out, fetch{source: s.name, metric: name, question: question{
+		for _, name := range summed {
+			qs = append(qs, question{
 				name: name + " over all CPUs", at: l.nearEnd(), lenient: true,
 				expr: promexpr.Subquery(promexpr.SumWithout(promexpr.Select(name, s.matchers()...), labelCPU), l.nearSpan(), l.resolution(l.nearSpan())),
-			}})
+				take: func(a answer) error { return l.takeSamples(a, s.name, name) },
+			})
 		}
 	}
-	return out
+	return qs
+}
+
+// wanted lists the metrics of a source that are there and read: as they are, or added up over CPUs.
+func (s *source) wanted() (raw, summed []string) {
+	if s.reason != "" {
+		return nil, nil
+	}
+	for _, sig := range s.entry.Signals() {
+		m, missing := s.choose(sig.Name)
+		if missing != "" {
+			continue
+		}
+		for _, t := range termsOf(m) {
+			switch {
+			case s.names[t.Name] == 0:
+			case slices.Contains(m.Labels, labelCPU):
+				summed = append(summed, t.Name)
+			default:
+				raw = append(raw, t.Name)
+			}
+		}
+	}
+	if s.name == signal.SourceEngine {
+		raw = append(raw, signal.ProcessStart)
+	}
+	slices.Sort(raw)
+	slices.Sort(summed)
+	return slices.Compact(raw), slices.Compact(summed)
+}
+
+// takeSamples keeps the samples of a source; metric is their name where Prometheus dropped it.
+func (l *loader) takeSamples(a answer, source, metric string) error {
+	if a.err != nil {
+		return nil // the log has it, and the readings will say that there is nothing
+	}
+	m, err := a.matrix()
+	if err != nil {
+		return err
+	}
+	if metric != "" {
+		for _, s := range m {
+			s.Metric[model.MetricNameLabel] = model.LabelValue(metric)
+		}
+	}
+	maps.Copy(l.samples[source], tracks(m))
+	return nil
 }
 
 // resolution is the scrape interval, or more where a run is too long for it.
@@ -143,45 +108,19 @@ func (l *loader) resolution(d time.Duration) time.Duration {
 	return every
 }
 
-// collect sorts the samples by source and metric.
-func collect(fs []fetch, as []answer) (map[string]map[string][]track, error) {
-	out := map[string]map[string][]track{}
-	for i, f := range fs {
-		if as[i].err != nil {
-			continue // the log has it, and the readings will say that there is nothing
-		}
-		m, err := as[i].matrix()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.name, err)
-		}
-		if f.metric != "" {
-			for _, s := range m {
-				s.Metric[model.MetricNameLabel] = model.LabelValue(f.metric)
-			}
-		}
-		if out[f.source] == nil {
-			out[f.source] = map[string][]track{}
-		}
-		for name, ts := range tracks(m) {
-			out[f.source][name] = ts
-		}
-	}
-	return out, nil
-}
-
 // signalSeries computes every service and resource signal over the run.
-func (l *loader) signalSeries(sources []*source, samples map[string]map[string][]track) []series {
+func (l *loader) signalSeries() []series {
 	var out []series
 	for _, sig := range signal.Signals() {
 		if sig.Layer == signal.LayerUser {
 			continue // loadgen's own numbers are better
 		}
-		i := slices.IndexFunc(sources, func(s *source) bool { return s.name == sig.Source })
-		s := sources[i]
+		i := slices.IndexFunc(l.sources, func(s *source) bool { return s.name == sig.Source })
+		s := l.sources[i]
 		r := series{name: sig.Name, layer: sig.Layer, unit: sig.Unit}
 		var m signal.Metric
 		if m, r.missing = s.choose(sig.Name); r.missing == "" {
-			f := newFormula(m, samples[s.name])
+			f := newFormula(m, l.samples[s.name])
 			r.line, r.times = f.line(), f.times
 			if f.rate() {
 				r.mean = f.value
@@ -198,49 +137,39 @@ func (l *loader) signalSeries(sources []*source, samples map[string]map[string][
 // expressionQuestions ask for the values of the objectives that are PromQL, at each scrape.
 func (l *loader) expressionQuestions() []question {
 	var qs []question
-	for _, o := range l.expressions() {
+	for _, o := range l.SLO.Objectives {
+		if o.Kind != slo.Expression {
+			continue
+		}
 		e, err := promexpr.ParseVector(o.PromQL)
 		if err != nil {
 			continue // refused at the start
 		}
-		span := v1.Range{Start: l.begin, End: ceilSecond(l.end), Step: l.resolution(l.end.Sub(l.begin))}
-		qs = append(qs, question{name: "objective " + o.Name, expr: e, span: span, lenient: true})
+		qs = append(qs, question{
+			name: "objective " + o.Name, expr: e, lenient: true,
+			span: v1.Range{Start: l.begin, End: ceilSecond(l.end), Step: l.resolution(l.end.Sub(l.begin))},
+			take: func(a answer) error {
+				r := series{name: o.Name, layer: string(o.Layer)}
+				err := r.take(a)
+				l.expressions = append(l.expressions, r)
+				return err
+			},
+		})
 	}
 	return qs
 }
 
-func (l *loader) expressions() []slo.Objective {
-	var out []slo.Objective
-	for _, o := range l.SLO.Objectives {
-		if o.Kind == slo.Expression {
-			out = append(out, o)
-		}
+// take reads the values of an expression. It must give one series: of two, neither is the one that
+// is meant.
+func (r *series) take(a answer) error {
+	if a.err != nil {
+		r.missing = a.err.Error()
+		return nil
 	}
-	return out
-}
-
-// expressionSeries takes the values of the expressions. Each must give one series: of two, neither
-// is the objective's.
-func (l *loader) expressionSeries(as []answer) ([]series, error) {
-	var out []series
-	for i, o := range l.expressions() {
-		r := series{name: o.Name, layer: string(o.Layer)}
-		switch {
-		case as[i].err != nil:
-			r.missing = as[i].err.Error()
-		default:
-			m, err := as[i].matrix()
-			if err != nil {
-				return nil, fmt.Errorf("objective %s: %w", o.Name, err)
-			}
-			r.take(m)
-		}
-		out = append(out, r)
+	m, err := a.matrix()
+	if err != nil {
+		return err
 	}
-	return out, nil
-}
-
-func (r *series) take(m model.Matrix) {
 	switch len(m) {
 	case 0:
 		r.missing = "the expression gives nothing during this run"
@@ -256,12 +185,13 @@ func (r *series) take(m model.Matrix) {
 		r.missing = fmt.Sprintf("the expression gives %d series where one is expected, such as %s and %s: aggregate them in the expression",
 			len(m), m[0].Metric, m[1].Metric)
 	}
+	return nil
 }
 
 // cutAll reads every series in every step. A reading goes by the name of its signal, that of an
 // expression by its objective's; where two objectives bound one signal differently, the second
 // reading goes by its objective's name.
-func (l *loader) cutAll(signals, expressions []series) {
+func (l *loader) cutAll(signals []series) {
 	bounds := map[string]*slo.Objective{}
 	named := map[string]series{}
 	all := slices.Clone(signals)
@@ -283,7 +213,7 @@ func (l *loader) cutAll(signals, expressions []series) {
 			}
 		}
 	}
-	all = append(all, expressions...)
+	all = append(all, l.expressions...)
 	for _, s := range l.steps {
 		s.Readings = make(map[string]verdict.Reading, len(all))
 		for _, r := range all {
@@ -294,8 +224,8 @@ func (l *loader) cutAll(signals, expressions []series) {
 
 // findRestarts notes when the engine's process was replaced during the run: what was measured
 // before and after are two systems.
-func (l *loader) findRestarts(starts []track) {
-	for _, t := range starts {
+func (l *loader) findRestarts() {
+	for _, t := range l.samples[signal.SourceEngine][signal.ProcessStart] {
 		for i := 1; i < len(t.points); i++ {
 			was, is := t.points[i-1].V, t.points[i].V
 			if math.Abs(is-was) < 1 {

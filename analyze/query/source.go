@@ -24,8 +24,8 @@ type source struct {
 	names map[string]int // metrics that are there, with how many series
 }
 
-// sources are the engine, the host and the GPU of the SLO file.
-func (l *loader) sources() []*source {
+// newSources are the engine, the host and the GPU of the SLO file.
+func (l *loader) newSources() []*source {
 	sel := l.SLO.Selectors
 	engine := &source{name: signal.SourceEngine, selector: sel.Engine}
 	entry, err := signal.Lookup(l.SLO.Engine)
@@ -59,6 +59,17 @@ func (s *source) matchers() []promexpr.Matcher {
 	return ms
 }
 
+// presenceQuestions ask of every source that can be read what is there.
+func (l *loader) presenceQuestions() []question {
+	var qs []question
+	for _, s := range l.sources {
+		if s.reason == "" {
+			qs = append(qs, l.presenceQuestion(s))
+		}
+	}
+	return qs
+}
+
 // presenceQuestion asks which of the catalogue's names are there, under which role.
 func (l *loader) presenceQuestion(s *source) question {
 	wanted := map[string]bool{}
@@ -71,7 +82,7 @@ func (l *loader) presenceQuestion(s *source) question {
 	}
 	sel := promexpr.SelectNames(slices.Sorted(maps.Keys(wanted)), promexpr.Labels(s.selector)...)
 	return question{
-		name: "metrics of the " + s.name, at: l.nearEnd(), lenient: true,
+		name: "metrics of the " + s.name, at: l.nearEnd(), lenient: true, take: s.takePresence,
 		expr: promexpr.CountBy(promexpr.LastOverTime(promexpr.Range(sel, l.nearSpan())), model.MetricNameLabel, signal.LabelRole),
 	}
 }
@@ -94,7 +105,7 @@ func (s *source) takePresence(a answer) error {
 	}
 	v, err := a.vector()
 	if err != nil {
-		return fmt.Errorf("metrics of the %s: %w", s.name, err)
+		return err
 	}
 	s.names = map[string]int{}
 	roles := map[string]bool{}

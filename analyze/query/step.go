@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"firstbreach/analyze/verdict"
+	"firstbreach/internal/level"
 	"firstbreach/internal/promexpr"
 	"firstbreach/internal/signal"
 	"firstbreach/loadgen/plan"
@@ -20,33 +21,44 @@ import (
 )
 
 // labelShard tells the load generators of one sharded run apart; without shards there is none.
-const labelShard = "shard"
+const labelShard = signal.LabelShard
 
 // stepLabels are the labels that the totals of a step are kept apart by. Everything else, such as
 // instance, replica and prometheus, tells copies of the same series apart, and is taken by max.
 func stepLabels(more ...string) []string {
-	return append([]string{signal.LabelPhase, signal.LabelRound, signal.LabelStep, signal.LabelConcurrency, labelShard}, more...)
+	return append(append(oneStepLabels(), labelShard), more...)
 }
 
 // oneStepLabels are the labels of one step of one round, over its shards.
 func oneStepLabels() []string {
-	return []string{signal.LabelPhase, signal.LabelRound, signal.LabelStep, signal.LabelConcurrency}
+	return []string{signal.LabelPhase, signal.LabelRound, signal.LabelStep, signal.LabelConcurrency, signal.LabelRate, signal.LabelClass}
 }
 
-// stepKey names one step of one round.
+// pooledLabels are the labels of one level of one phase, over its rounds, steps and shards.
+func pooledLabels() []string {
+	return []string{signal.LabelPhase, signal.LabelConcurrency, signal.LabelRate, signal.LabelClass}
+}
+
+// stepKey names one step of one round; where a plan has classes of requests, one class of it.
 type stepKey struct {
-	phase                    string
-	round, step, concurrency int
+	phase       string
+	round, step int
+	level       level.Level
+	class       string
 }
 
 func (k stepKey) String() string {
-	return fmt.Sprintf("%s, round %d, step %d, concurrency %d", k.phase, k.round, k.step, k.concurrency)
+	text := fmt.Sprintf("%s, round %d, step %d, %s", k.phase, k.round, k.step, k.level.Words())
+	if k.class != "" {
+		text += ", class " + k.class
+	}
+	return text
 }
 
 // compare orders the steps of which it isn't known when they began.
 func (k stepKey) compare(o stepKey) int {
 	return cmp.Or(cmp.Compare(k.round, o.round), cmp.Compare(phaseRank(k.phase), phaseRank(o.phase)),
-		cmp.Compare(k.phase, o.phase), cmp.Compare(k.step, o.step), cmp.Compare(k.concurrency, o.concurrency))
+		cmp.Compare(k.phase, o.phase), cmp.Compare(k.step, o.step), k.level.Compare(o.level), cmp.Compare(k.class, o.class))
 }
 
 func phaseRank(phase string) int {
@@ -58,18 +70,36 @@ func phaseRank(phase string) int {
 }
 
 // keyOf reads the step labels of a series.
-func keyOf(m model.Metric) (stepKey, error) {
-	k := stepKey{phase: string(m[signal.LabelPhase])}
-	for label, to := range map[string]*int{
-		signal.LabelRound: &k.round, signal.LabelStep: &k.step, signal.LabelConcurrency: &k.concurrency,
-	} {
-		n, err := strconv.Atoi(string(m[model.LabelName(label)]))
-		if err != nil {
-			return k, fmt.Errorf("series %s: the label %s is not a whole number", m, label)
+func keyOf(m model.Metric) (k stepKey, err error) {
+	number := func(label model.LabelName) int {
+		n, e := strconv.Atoi(string(m[label]))
+		if e != nil && err == nil {
+			err = fmt.Errorf("series %s: the label %s is not a whole number", m, label)
 		}
-		*to = n
+		return n
 	}
-	return k, nil
+	k = stepKey{phase: string(m[signal.LabelPhase]), round: number(signal.LabelRound), step: number(signal.LabelStep), class: string(m[signal.LabelClass])}
+	if err != nil {
+		return k, err
+	}
+	k.level, err = levelOf(m)
+	return k, err
+}
+
+// levelOf reads the level of a series: its rate, or its concurrency.
+func levelOf(m model.Metric) (level.Level, error) {
+	if text := string(m[signal.LabelRate]); text != "" {
+		rate, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(rate > 0) {
+			return level.Level{}, fmt.Errorf("series %s: the label %s is not a number above 0", m, signal.LabelRate)
+		}
+		return level.Level{Rate: rate}, nil
+	}
+	n, err := strconv.Atoi(string(m[signal.LabelConcurrency]))
+	if err != nil {
+		return level.Level{}, fmt.Errorf("series %s: the label %s is not a whole number", m, signal.LabelConcurrency)
+	}
+	return level.Level{Concurrency: n}, nil
 }
 
 // step is one step while it is being read.
@@ -80,18 +110,20 @@ type step struct {
 	undefined map[string]int64   // by objective, of the measure window
 }
 
-func (s *step) key() stepKey { return stepKey{s.Phase, s.Round, s.Step.Step, s.Concurrency} }
+func (s *step) key() stepKey {
+	return stepKey{s.Phase, s.Round, s.Step.Step, s.Level(), s.Class}
+}
 
 // totals are the counts of one window.
 type totals struct {
-	outcomes, timeouts           map[string]int64
-	good, output, prompt, cached int64
+	outcomes, timeouts   map[string]int64
+	late                 map[string]int64 // by objective: values that the client read too late to tell
+	good, output, prompt int64
 }
 
-// latency is what one histogram holds. shards counts the label sets that count came from.
+// latency is how many values a histogram holds. shards counts the label sets that they came from.
 type latency struct {
 	count  int64
-	sum    float64
 	shards int
 }
 
@@ -99,7 +131,7 @@ type latency struct {
 func (s *step) window(name string) *totals {
 	t := s.windows[name]
 	if t == nil {
-		t = &totals{outcomes: map[string]int64{}, timeouts: map[string]int64{}}
+		t = &totals{outcomes: map[string]int64{}, timeouts: map[string]int64{}, late: map[string]int64{}}
 		s.windows[name] = t
 	}
 	return t
@@ -110,7 +142,7 @@ func (l *loader) stepOf(k stepKey) *step {
 	s := l.steps[k]
 	if s == nil {
 		s = &step{
-			Step:    verdict.Step{Phase: k.phase, Round: k.round, Step: k.step, Concurrency: k.concurrency},
+			Step:    verdict.Step{Phase: k.phase, Round: k.round, Step: k.step, Concurrency: k.level.Concurrency, Rate: k.level.Rate, Class: k.class},
 			windows: map[string]*totals{}, values: map[string]latency{}, undefined: map[string]int64{},
 		}
 		l.steps[k] = s
@@ -138,34 +170,24 @@ func (l *loader) each(a answer, f func(s *step, m model.Metric, v float64)) erro
 	return nil
 }
 
-// takeEdges reads when the windows of each step began and ended.
-func (l *loader) takeEdges(starts, ends answer) error {
-	from, to := map[*step]map[string]float64{}, map[*step]map[string]float64{}
-	put := func(edges map[*step]map[string]float64, pick func(a, b float64) float64) func(*step, model.Metric, float64) {
-		return func(s *step, m model.Metric, v float64) {
-			if v <= 0 {
-				return // not yet
-			}
-			if edges[s] == nil {
-				edges[s] = map[string]float64{}
-			}
-			w := string(m[signal.LabelWindow])
-			if old, ok := edges[s][w]; ok {
-				v = pick(old, v)
-			}
-			edges[s][w] = v
+// windowTimes are the starts or the ends of the windows of each step, in unix seconds.
+type windowTimes map[*step]map[string]float64
+
+// takeTimes reads them; of several shards, pick chooses.
+func (l *loader) takeTimes(a answer, times windowTimes, pick func(x, y float64) float64) error {
+	return l.each(a, func(s *step, m model.Metric, v float64) {
+		if v <= 0 {
+			return // not yet
 		}
-	}
-	if err := l.each(starts, put(from, math.Min)); err != nil {
-		return err
-	}
-	if err := l.each(ends, put(to, math.Max)); err != nil {
-		return err
-	}
-	for _, s := range l.steps {
-		s.setEdges(from[s], to[s])
-	}
-	return nil
+		if times[s] == nil {
+			times[s] = map[string]float64{}
+		}
+		w := string(m[signal.LabelWindow])
+		if old, ok := times[s][w]; ok {
+			v = pick(old, v)
+		}
+		times[s][w] = v
+	})
 }
 
 // setEdges derives the step's times. It has ended when the window it got to has ended; a step that
@@ -219,7 +241,7 @@ func (l *loader) addManifestSteps() {
 }
 
 func manifestKey(ms record.ManifestStep) stepKey {
-	return stepKey{ms.Phase, ms.Round, ms.Step, ms.Concurrency}
+	return stepKey{ms.Phase, ms.Round, ms.Step, ms.Level(), ms.Class}
 }
 
 // ordered returns the steps in order of start; those of which nobody knows when they began come
@@ -253,15 +275,18 @@ func (l *loader) ordered() []*step {
 // notFound says which runs are there instead. With a manifest the run was there, and Prometheus
 // has nothing of it: that is a finding, and a warning says it.
 func (l *loader) notFound(ctx context.Context, back time.Duration) error {
-	as, err := l.ask(ctx, question{
+	var there []string
+	err := l.ask(ctx, question{
 		name: "runs that are there", label: signal.LabelRun, expr: promexpr.Select(signal.LoadgenStepStart), at: l.now, back: back,
+		take: func(a answer) error {
+			for _, v := range a.values {
+				there = append(there, string(v))
+			}
+			return nil
+		},
 	})
 	if err != nil {
 		return err
-	}
-	there := make([]string, 0, len(as[0].values))
-	for _, v := range as[0].values {
-		there = append(there, string(v))
 	}
 	slices.Sort(there)
 	const most = 20

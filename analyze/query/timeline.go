@@ -1,7 +1,6 @@
 package query
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -15,28 +14,29 @@ import (
 // maxTimeline bounds the points of one series of the picture.
 const maxTimeline = 600
 
-// ttftQuestion asks for the mean TTFT over the run. It is for the picture alone: a rate over four
+// ttftQuestions ask for the mean TTFT over the run. It is for the picture alone: a rate over four
 // scrapes is smooth, not exact.
-func (l *loader) ttftQuestion() (question, bool) {
+func (l *loader) ttftQuestions() []question {
 	f := l.forms[signal.LoadgenTTFT]
 	length := l.end.Sub(l.begin)
 	if l.run.ScrapeInterval == 0 || length <= 0 || f.native+f.classic == 0 {
-		return question{}, false
+		return nil
 	}
 	every := max(l.resolution(length), (length/maxTimeline).Truncate(time.Millisecond)+time.Millisecond)
 	over := max(4*seconds(l.run.ScrapeInterval), every)
 	rate := func(metric string) promexpr.Expr { return promexpr.Rate(promexpr.Range(l.own(metric), over)) }
 	top := f.either(promexpr.SumBy(rate(signal.LoadgenTTFT+suffixSum)), promexpr.HistogramSum(promexpr.SumBy(rate(signal.LoadgenTTFT))))
 	bottom := f.either(promexpr.SumBy(rate(signal.LoadgenTTFT+suffixCount)), promexpr.HistogramCount(promexpr.SumBy(rate(signal.LoadgenTTFT))))
-	return question{
+	return []question{{
 		name: "mean TTFT over the run", expr: promexpr.Div(top, bottom), lenient: true,
 		span: v1.Range{Start: l.begin, End: ceilSecond(l.end), Step: every},
-	}, true
+		take: func(a answer) error { return l.ttft.take(a) },
+	}}
 }
 
 // drawTimeline picks what the picture of the run shows: the load, the latency, and of service and
 // machine the signals that people look at first and those with an objective.
-func (l *loader) drawTimeline(all []series, ttft []answer) error {
+func (l *loader) drawTimeline(signals []series) {
 	shown := []string{
 		signal.SignalRequestsRunning, signal.SignalRequestsWaiting, signal.SignalKVCacheUsage,
 		signal.SignalCPUUtilization, signal.SignalMemoryUtilization, signal.SignalGPUUtilization, signal.SignalGPUMemoryUtilization,
@@ -48,24 +48,12 @@ func (l *loader) drawTimeline(all []series, ttft []answer) error {
 		}
 	}
 	l.draw(series{name: "in_flight_requests", layer: signal.LayerUser, unit: signal.UnitRequests, line: l.inFlightLine()})
-	for _, a := range ttft {
-		if a.err != nil {
-			continue
-		}
-		m, err := a.matrix()
-		if err != nil {
-			return fmt.Errorf("mean TTFT over the run: %w", err)
-		}
-		r := series{name: signal.SignalTTFT, layer: signal.LayerUser, unit: signal.UnitSeconds}
-		r.take(m)
-		l.draw(r)
-	}
-	for _, r := range all {
+	l.draw(series{name: signal.SignalTTFT, layer: signal.LayerUser, unit: signal.UnitSeconds, line: l.ttft.line})
+	for _, r := range slices.Concat(signals, l.expressions) {
 		if slices.Contains(shown, r.name) {
 			l.draw(r)
 		}
 	}
-	return nil
 }
 
 func (l *loader) draw(r series) {
@@ -89,9 +77,9 @@ func (l *loader) inFlightLine() []verdict.Point {
 			shards[x.name][p.T] += p.V
 		}
 	}
-	var ts []track
+	var ts []*track
 	for name, at := range shards {
-		t := track{key: name}
+		t := &track{key: name}
 		for x, v := range at {
 			t.points = append(t.points, verdict.Point{T: x, V: v})
 		}
@@ -105,7 +93,7 @@ func (l *loader) inFlightLine() []verdict.Point {
 	}
 	f := formula{
 		metric: signal.Metric{Reading: signal.ReadValue, Aggregate: signal.Sum, Scale: 1},
-		top:    operand{tracks: ts}, times: grid(ts), stale: 3 * l.run.ScrapeInterval,
+		top:    [1]operand{{tracks: ts}}, times: grid(ts), stale: 3 * l.run.ScrapeInterval,
 	}
 	return f.line()
 }

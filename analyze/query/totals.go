@@ -1,7 +1,6 @@
 package query
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -14,136 +13,91 @@ import (
 	"firstbreach/loadgen/wire"
 )
 
-// reader is one question and what to do with each series of its answer.
-type reader struct {
-	question
-	take func(s *step, m model.Metric, v float64)
-	// required names the metric that every scraped step must have; "" where absence means none.
-	required string
-}
-
 // total asks for the last raw sample of each series of a metric, kept apart by the step labels and
 // those given. Series at zero are left out where absence can't mean anything else: the answer then
 // grows with what happened, not with the number of outcomes.
-func (l *loader) total(metric string, nonzero bool, take func(*step, model.Metric, float64), labels ...string) reader {
-	e := promexpr.MaxBy(l.last(metric), stepLabels(labels...)...)
+func (l *loader) total(metric string, nonzero bool, which []promexpr.Matcher, take func(*step, model.Metric, float64), labels ...string) question {
+	e := promexpr.MaxBy(l.last(metric, which...), stepLabels(labels...)...)
 	if nonzero {
 		e = promexpr.Above(e, 0)
 	}
-	return reader{question: question{name: metric, expr: e, at: l.until}, take: take}
+	return question{name: metric, expr: e, at: l.until, take: func(a answer) error { return l.each(a, take) }}
 }
 
-// readers lists the totals of the steps.
-func (l *loader) readers() []reader {
+// required warns where a step that was scraped has none of a metric that it must have.
+func (l *loader) required(q question) question {
+	take := q.take
+	q.take = func(a answer) error {
+		if err := take(a); err != nil {
+			return err
+		}
+		seen := map[*step]bool{}
+		if err := l.each(a, func(s *step, _ model.Metric, _ float64) { seen[s] = true }); err != nil {
+			return err
+		}
+		missing := 0
+		for _, s := range l.steps {
+			if len(s.windows) > 0 && !seen[s] {
+				missing++
+			}
+		}
+		if missing > 0 {
+			l.run.Warnings = append(l.run.Warnings, fmt.Sprintf("no samples of %s for %d of %d steps: it reads as 0 there", q.name, missing, len(l.steps)))
+		}
+		return nil
+	}
+	return q
+}
+
+// totalQuestions ask for the totals of the steps. Windows other than that which counts are only read to be
+// compared with the manifest.
+func (l *loader) totalQuestions() []question {
 	const window = signal.LabelWindow
 	in := func(f func(t *totals, m model.Metric, n int64)) func(*step, model.Metric, float64) {
 		return func(s *step, m model.Metric, v float64) { f(s.window(string(m[window])), m, whole(v)) }
 	}
-	measure := func(f func(s *step, m model.Metric, v float64)) func(*step, model.Metric, float64) {
-		return func(s *step, m model.Metric, v float64) {
-			if isMeasure(m) {
-				f(s, m, v)
-			}
-		}
+	measure := []promexpr.Matcher{measured()}
+	compared := measure
+	if l.Manifest != nil {
+		compared = nil
 	}
-	required := func(r reader) reader { r.required = r.name; return r }
 
-	requests := l.total(signal.LoadgenRequests, true, in(func(t *totals, m model.Metric, n int64) {
+	requests := l.total(signal.LoadgenRequests, true, compared, in(func(t *totals, m model.Metric, n int64) {
 		t.outcomes[string(m[signal.LabelOutcome])] += n
 	}), window, signal.LabelOutcome)
 	// The series of ok requests are asked for at zero as well: they show that a window was scraped.
+	ok := append([]promexpr.Matcher{promexpr.Eq(signal.LabelOutcome, string(wire.OK))}, compared...)
 	requests.expr = promexpr.Or(requests.expr,
-		promexpr.MaxBy(l.last(signal.LoadgenRequests, promexpr.Eq(signal.LabelOutcome, string(wire.OK))), stepLabels(window, signal.LabelOutcome)...))
+		promexpr.MaxBy(l.last(signal.LoadgenRequests, ok...), stepLabels(window, signal.LabelOutcome)...))
 
-	return []reader{
+	return []question{
 		requests,
-		l.total(signal.LoadgenTimeouts, true, in(func(t *totals, m model.Metric, n int64) {
+		l.total(signal.LoadgenTimeouts, true, compared, in(func(t *totals, m model.Metric, n int64) {
 			t.timeouts[string(m[signal.LabelKind])] += n
 		}), window, signal.LabelKind),
-		required(l.total(signal.LoadgenGoodRequests, false, in(func(t *totals, _ model.Metric, n int64) { t.good += n }), window)),
-		required(l.total(signal.LoadgenOutputTokens, false, in(func(t *totals, _ model.Metric, n int64) { t.output += n }), window)),
-		l.total(signal.LoadgenPromptTokens, true, in(func(t *totals, _ model.Metric, n int64) { t.prompt += n }), window),
-		l.total(signal.LoadgenCachedPromptTokens, true, in(func(t *totals, _ model.Metric, n int64) { t.cached += n }), window),
-		l.total(signal.LoadgenUndefined, true, measure(func(s *step, m model.Metric, v float64) {
+		l.required(l.total(signal.LoadgenGoodRequests, false, compared, in(func(t *totals, _ model.Metric, n int64) { t.good += n }), window)),
+		l.required(l.total(signal.LoadgenOutputTokens, false, compared, in(func(t *totals, _ model.Metric, n int64) { t.output += n }), window)),
+		l.total(signal.LoadgenPromptTokens, true, compared, in(func(t *totals, _ model.Metric, n int64) { t.prompt += n }), window),
+		l.total(signal.LoadgenCachedPromptTokens, true, measure, func(s *step, _ model.Metric, v float64) { s.CachedPromptTokens += whole(v) }),
+		l.total(signal.LoadgenUndefined, true, measure, func(s *step, m model.Metric, v float64) {
 			s.undefined[string(m[signal.LabelObjective])] += whole(v)
+		}, signal.LabelObjective),
+		l.total(signal.LoadgenLateReads, true, compared, in(func(t *totals, m model.Metric, n int64) {
+			t.late[string(m[signal.LabelObjective])] += n
 		}), window, signal.LabelObjective),
-		required(l.total(signal.LoadgenInFlightSeconds, false, measure(func(s *step, _ model.Metric, v float64) { s.InFlightSeconds += v }), window)),
-		required(l.total(signal.LoadgenOccupancySeconds, false, measure(func(s *step, _ model.Metric, v float64) { s.OccupancySeconds += v }), window)),
-		l.total(signal.LoadgenClientLimited, true, func(s *step, m model.Metric, _ float64) {
+		l.required(l.total(signal.LoadgenInFlightSeconds, false, measure, func(s *step, _ model.Metric, v float64) { s.InFlightSeconds += v })),
+		l.required(l.total(signal.LoadgenOccupancySeconds, false, measure, func(s *step, _ model.Metric, v float64) { s.OccupancySeconds += v })),
+		l.total(signal.LoadgenClientLimited, true, nil, func(s *step, m model.Metric, _ float64) {
 			s.Limited = append(s.Limited, string(m[signal.LabelReason]))
 		}, signal.LabelReason),
 		{
-			question: question{name: "resets of " + signal.LoadgenRequests, at: l.until, expr: promexpr.Above(promexpr.SumBy(promexpr.MaxBy(
-				promexpr.Resets(promexpr.Range(l.own(signal.LoadgenRequests), l.span)), stepLabels(window, signal.LabelOutcome)...), oneStepLabels()...), 0)},
-			take: func(s *step, _ model.Metric, v float64) { s.Resets = int(v) },
+			name: "resets of " + signal.LoadgenRequests, at: l.until, expr: promexpr.Above(promexpr.SumBy(promexpr.MaxBy(
+				promexpr.Resets(promexpr.Range(l.own(signal.LoadgenRequests), l.span)), stepLabels(window, signal.LabelOutcome)...), oneStepLabels()...), 0),
+			take: func(a answer) error {
+				return l.each(a, func(s *step, _ model.Metric, v float64) { s.Resets = int(v) })
+			},
 		},
 	}
-}
-
-// readSteps reads everything that loadgen itself measured.
-func (l *loader) readSteps(ctx context.Context) error {
-	readers := l.readers()
-	metrics, edgeQs := l.edgeQuestions()
-	qs := make([]question, 0, len(readers)+len(edgeQs)+3)
-	for _, r := range readers {
-		qs = append(qs, r.question)
-	}
-	qs = append(qs, edgeQs...)
-	n := len(qs)
-	qs = append(qs, l.formsQuestion(),
-		question{name: "scrapes", expr: promexpr.Range(l.own(signal.LoadgenInFlight), l.span), at: l.until},
-		question{name: signal.LoadgenRunInfo, expr: l.last(signal.LoadgenRunInfo), at: l.until})
-	as, err := l.ask(ctx, qs...)
-	if err != nil {
-		return err
-	}
-	for i, r := range readers {
-		if err := l.takeTotal(r, as[i]); err != nil {
-			return fmt.Errorf("%s: %w", r.name, err)
-		}
-	}
-	l.spread()
-	if l.forms, err = takeForms(as[n]); err != nil {
-		return err
-	}
-	if err := l.takeScrapes(as[n+1]); err != nil {
-		return err
-	}
-	if err := l.takeRunInfo(as[n+2]); err != nil {
-		return err
-	}
-	var edges []edge
-	for _, o := range l.latencyObjectives() {
-		i := slices.Index(metrics, latencyMetric(o.Signal))
-		edges = append(edges, findEdge(o, as[len(readers)+i].values))
-	}
-	if err := l.readCounts(ctx, edges); err != nil {
-		return err
-	}
-	return l.readQuantiles(ctx)
-}
-
-// takeTotal hands each series of an answer to its reader, and warns where a step has none of a
-// metric that it must have.
-func (l *loader) takeTotal(r reader, a answer) error {
-	seen := map[*step]bool{}
-	err := l.each(a, func(s *step, m model.Metric, v float64) {
-		seen[s] = true
-		r.take(s, m, v)
-	})
-	if err != nil || r.required == "" {
-		return err
-	}
-	missing := 0
-	for _, s := range l.steps {
-		if len(s.windows) > 0 && !seen[s] {
-			missing++
-		}
-	}
-	if missing > 0 {
-		l.run.Warnings = append(l.run.Warnings, fmt.Sprintf("no samples of %s for %d of %d steps: it reads as 0 there", r.required, missing, len(l.steps)))
-	}
-	return nil
 }
 
 // spread copies the totals of the measure window into the steps.
@@ -168,15 +122,20 @@ func (l *loader) spread() {
 		for k, n := range t.timeouts {
 			s.Timeouts[k] = n
 		}
-		s.Good, s.OutputTokens, s.PromptTokens, s.CachedPromptTokens = t.good, t.output, t.prompt, t.cached
+		s.Good, s.OutputTokens, s.PromptTokens = t.good, t.output, t.prompt
 	}
+}
+
+// runInfoQuestion asks for the conditions of the run.
+func (l *loader) runInfoQuestion() question {
+	return question{name: signal.LoadgenRunInfo, expr: l.last(signal.LoadgenRunInfo), at: l.until, take: l.takeRunInfo}
 }
 
 // takeRunInfo fills the conditions where no manifest has them.
 func (l *loader) takeRunInfo(a answer) error {
 	v, err := a.vector()
 	if err != nil {
-		return fmt.Errorf("%s: %w", signal.LoadgenRunInfo, err)
+		return err
 	}
 	if l.Manifest != nil || len(v) == 0 {
 		return nil
@@ -213,11 +172,16 @@ func replicaLabels() []string {
 	return []string{"prometheus", "prometheus_replica", "replica", "__replica__", "monitor"}
 }
 
+// scrapesQuestion asks for raw samples of a gauge that is in every scrape of a step.
+func (l *loader) scrapesQuestion() question {
+	return question{name: "scrapes", expr: promexpr.Range(l.own(signal.LoadgenInFlight), l.span), at: l.until, take: l.takeScrapes}
+}
+
 // takeScrapes finds out how often the page was scraped, and how many scrapes each step got.
 func (l *loader) takeScrapes(a answer) error {
 	m, err := a.matrix()
 	if err != nil {
-		return fmt.Errorf("scrapes: %w", err)
+		return err
 	}
 	type copyKey struct {
 		stepKey

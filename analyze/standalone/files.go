@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -106,6 +107,9 @@ func (o Options) planTarget(ctx context.Context) target {
 	}
 	if o.Target.KeyFile != "" {
 		key["file"] = o.Target.KeyFile
+		if abs, err := filepath.Abs(o.Target.KeyFile); err == nil {
+			key["file"] = abs // in a plan it is relative to the plan's folder, here to the working directory
+		}
 	}
 	if len(key) > 0 {
 		t.APIKey = key

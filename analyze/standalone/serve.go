@@ -32,6 +32,15 @@ func listen(ctx context.Context, address, flag string) (net.Listener, error) {
 	return l, nil
 }
 
+// free makes sure that an address can be listened on; who listens there opens it later.
+func free(ctx context.Context, address, flag string) error {
+	l, err := listen(ctx, address, flag)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
 // serve serves a handler on a listener until stop.
 func serve(l net.Listener, h http.Handler) *server {
 	s := &server{url: "http://" + l.Addr().String(), done: make(chan struct{})}

@@ -96,7 +96,13 @@ func (j *job) start(ctx context.Context) error {
 		return err
 	}
 	load, err := listen(ctx, j.LoadgenAddress, "--loadgen.listen-address")
+	if err == nil {
+		err = free(ctx, j.StoreAddress, "--store.listen-address")
+	}
 	if err != nil {
+		if load != nil {
+			err = errors.Join(err, load.Close())
+		}
 		return errors.Join(err, export.Close())
 	}
 	if j.simulated() {
@@ -209,7 +215,7 @@ func voidRounds(res verdict.Result) []string {
 		for _, r := range s.Rounds {
 			if why := r.Void(); !r.Valid && !seen[r.Round] && len(why) > 0 {
 				seen[r.Round] = true
-				reasons = append(reasons, fmt.Sprintf("round %d, concurrency %d: %s", r.Round, s.Concurrency, why[0]))
+				reasons = append(reasons, fmt.Sprintf("round %d, %s: %s", r.Round, s.Level().Words(), why[0]))
 			}
 		}
 	}

@@ -6,13 +6,16 @@ import (
 	"strings"
 )
 
+// kindLatency is the Objective.Kind of a limit on a request's latency.
+const kindLatency = "latency"
+
 // minRounds is the least number of valid rounds that can carry a verdict: with fewer, a fluke of
 // one of them can't be told from the step.
 const minRounds = 3
 
 // perRequest reports whether the objective is a share of requests, and so gets a verdict per step.
 func (o Objective) perRequest() bool {
-	return o.Kind == "latency" || o.Kind == "success" || o.Kind == "timeouts"
+	return o.Kind == kindLatency || o.Kind == "success" || o.Kind == "timeouts"
 }
 
 // counts is one objective's pooled count in one step.

@@ -61,5 +61,13 @@ func (o outcome) wait(ctx context.Context, limit time.Duration) (ended bool, err
 	return false, nil
 }
 
-// returned reports whether the job has ended by now.
-func (o outcome) returned() bool { return len(o) > 0 }
+// returned reports whether the job has ended by now. It receives the outcome, and so may be asked
+// until it says yes, and not again: what the job wrote may be read from then on.
+func (o outcome) returned() bool {
+	select {
+	case <-o:
+		return true
+	default:
+		return false
+	}
+}

@@ -129,6 +129,7 @@ func aliased(ms []Metric, old, why string, prefixes ...string) []Metric {
 		}
 		for _, p := range prefixes {
 			a := m.named(p + rest).note(why)
+			a.Alias = true
 			a.Of = nil
 			for _, t := range m.Of {
 				t.Name = strings.Replace(t.Name, old, p, 1)

@@ -67,7 +67,10 @@ type Metric struct {
 	Reading   Reading
 	Of        []Term // what a ratio or remainder is taken of
 	Optional  bool   // off by default, or not in every build
-	Note      string
+	// Alias marks the name that an exporter or proxy gives the candidate before it: a page has one
+	// of the two, never both.
+	Alias bool
+	Note  string
 }
 
 // Family returns the name of the family that holds the metric on a page, given its type there: a

@@ -21,6 +21,7 @@ const (
 	LoadgenOccupancySeconds   = "loadgen_request_occupancy_seconds_total" // counter: sent → connection free, all outcomes, by the request's window
 	LoadgenStepStart          = "loadgen_step_start_timestamp_seconds"    // gauge {window}
 	LoadgenStepEnd            = "loadgen_step_end_timestamp_seconds"      // gauge {window}
+	LoadgenLateReads          = "loadgen_late_read_requests_total"        // counter {objective}: ok requests that met the threshold at the earliest possible arrival and not at the latest
 	LoadgenClientLimited      = "loadgen_client_limited"                  // gauge 0/1 {reason}
 	LoadgenRunInfo            = "loadgen_run_info"                        // gauge 1
 )
@@ -31,7 +32,10 @@ const (
 	LabelPhase       = "phase"
 	LabelRound       = "round"
 	LabelStep        = "step"
-	LabelConcurrency = "concurrency"
+	LabelConcurrency = "concurrency" // of a closed loop
+	LabelRate        = "rate"        // of an open loop, in requests per second
+	LabelClass       = "class"       // where a plan has classes of requests
+	LabelShard       = "shard"       // where several load generators make one run
 	LabelWindow      = "window"
 	LabelOutcome     = "outcome"
 	LabelKind        = "kind"

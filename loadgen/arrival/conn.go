@@ -11,6 +11,9 @@ import (
 type Conn struct {
 	net.Conn
 
+	reading sync.Mutex // held through a Read: the receiver has one set of buffers
+	recv    *receiver  // nil where there are no kernel stamps
+
 	mu      sync.Mutex
 	last    Stamp
 	wrote   time.Time
@@ -18,12 +21,13 @@ type Conn struct {
 	onWait  *func(Stamp)
 }
 
-// Wrap returns a Conn around c. A connection that is one already is returned as it is.
+// Wrap returns a Conn around c. A connection that is one already is returned as it is. A TCP
+// connection gets kernel stamps where the system has them; any other is stamped when Read returns.
 func Wrap(c net.Conn) *Conn {
 	if conn, ok := c.(*Conn); ok {
 		return conn
 	}
-	return &Conn{Conn: c}
+	return &Conn{Conn: c, recv: newReceiver(c)}
 }
 
 // From finds the Conn in a connection that may be layered over it, as a *tls.Conn is; it returns
@@ -45,6 +49,15 @@ func From(c net.Conn) *Conn {
 // NetConn returns the connection below.
 func (c *Conn) NetConn() net.Conn { return c.Conn }
 
+// Source is how the connection is stamped. A read of a connection with kernel stamps that has
+// none, or an impossible one, is stamped as the others are, and its Stamp says so.
+func (c *Conn) Source() Source {
+	if c.recv != nil {
+		return SourceKernel
+	}
+	return SourceRead
+}
+
 // Read reads from the connection below and stamps what it returned.
 func (c *Conn) Read(p []byte) (int, error) {
 	c.mu.Lock()
@@ -53,14 +66,39 @@ func (c *Conn) Read(p []byte) (int, error) {
 	if wait != nil {
 		(*wait)(last)
 	}
-	n, err := c.Conn.Read(p)
+	if c.recv == nil || len(p) == 0 {
+		n, err := c.Conn.Read(p)
+		if n > 0 {
+			at := time.Now()
+			c.arrived(Stamp{At: at, Returned: at, Source: SourceRead, Full: n == len(p)})
+		}
+		return n, err
+	}
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	n, s, err := c.recv.read(p)
 	if n > 0 {
-		at := time.Now()
-		c.mu.Lock()
-		c.last = Stamp{At: at, Source: SourceRead}
-		c.mu.Unlock()
+		c.arrived(s)
 	}
 	return n, err
+}
+
+func (c *Conn) arrived(s Stamp) {
+	c.mu.Lock()
+	s.Seq = c.last.Seq + 1
+	c.last = s
+	c.mu.Unlock()
+}
+
+// Late reports whether the latest read brought more than one segment, so that its stamp, which is
+// that of the last one, doesn't hold for the events before. events is how many the read seems to
+// hold; with one the answer is always no. It asks the kernel, so it is called for reads with
+// several events only, by the one who reads.
+func (c *Conn) Late(events int) bool {
+	if c.recv == nil || events < 2 {
+		return false
+	}
+	return c.recv.late(events)
 }
 
 // Write notes the time at which it was entered and writes to the connection below.

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"firstbreach/internal/level"
 	"firstbreach/internal/signal"
 	"firstbreach/internal/slo"
 	"firstbreach/loadgen/wire"
@@ -18,15 +19,34 @@ type descs struct {
 	prompt, cached, output              *prometheus.Desc
 	inFlight, inFlightSeconds           *prometheus.Desc
 	occupancy, start, end               *prometheus.Desc
+	late, limited                       *prometheus.Desc
 
 	ttft, duration, tpot, icl, rejection, dispatch, queueWait histogramDesc
 }
 
-func newDescs(run string, id StepID, objectives []slo.Objective) *descs {
+// stepLabels are the labels of all series of a step. Those that don't apply are left out, so that a
+// plan without rates, classes and shards has none of them.
+func stepLabels(run string, id StepID) prometheus.Labels {
 	labels := prometheus.Labels{
 		signal.LabelRun: run, signal.LabelPhase: id.Phase, signal.LabelRound: strconv.Itoa(id.Round),
-		signal.LabelStep: strconv.Itoa(id.Step), signal.LabelConcurrency: strconv.Itoa(id.Concurrency),
+		signal.LabelStep: strconv.Itoa(id.Step),
 	}
+	if id.Rate > 0 {
+		labels[signal.LabelRate] = level.FormatRate(id.Rate)
+	} else {
+		labels[signal.LabelConcurrency] = strconv.Itoa(id.Concurrency)
+	}
+	if id.Class != "" {
+		labels[signal.LabelClass] = id.Class
+	}
+	if id.Shard != "" {
+		labels[signal.LabelShard] = id.Shard
+	}
+	return labels
+}
+
+func newDescs(run string, id StepID, objectives []slo.Objective) *descs {
+	labels := stepLabels(run, id)
 	desc := func(name, help string, variable ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, variable, labels)
 	}
@@ -39,10 +59,13 @@ func newDescs(run string, id StepID, objectives []slo.Objective) *descs {
 		timeouts:  desc(signal.LoadgenTimeouts, "Requests with outcome timeout by the deadline that passed.", window, signal.LabelKind),
 		good:      desc(signal.LoadgenGoodRequests, "Requests that met every per-request user objective at once.", window),
 		undefined: desc(signal.LoadgenUndefined, "Requests with outcome ok that have no value for a latency objective.", window, signal.LabelObjective),
-		prompt:    desc(signal.LoadgenPromptTokens, "Prompt tokens as the server counted them.", window),
-		cached:    desc(signal.LoadgenCachedPromptTokens, "Prompt tokens that the server took from its prefix cache.", window),
-		output:    desc(signal.LoadgenOutputTokens, "Output tokens.", window),
-		inFlight:  desc(signal.LoadgenInFlight, "Requests in flight."),
+		late: desc(signal.LoadgenLateReads,
+			"Values of requests with outcome ok that met the threshold at the earliest possible arrival and not at the latest, because the client read late.", window, signal.LabelObjective),
+		limited:  desc(signal.LoadgenClientLimited, "1 when the client itself was the bottleneck in this step.", signal.LabelReason),
+		prompt:   desc(signal.LoadgenPromptTokens, "Prompt tokens as the server counted them.", window),
+		cached:   desc(signal.LoadgenCachedPromptTokens, "Prompt tokens that the server took from its prefix cache.", window),
+		output:   desc(signal.LoadgenOutputTokens, "Output tokens.", window),
+		inFlight: desc(signal.LoadgenInFlight, "Requests in flight."),
 		inFlightSeconds: desc(signal.LoadgenInFlightSeconds,
 			"Time integral of the requests in flight, by the window of the step's clock.", window),
 		occupancy: desc(signal.LoadgenOccupancySeconds,
@@ -50,9 +73,9 @@ func newDescs(run string, id StepID, objectives []slo.Objective) *descs {
 		start: desc(signal.LoadgenStepStart, "Unix time at which the window started.", window),
 		end:   desc(signal.LoadgenStepEnd, "Unix time at which the window ended.", window),
 
-		ttft: histogramDesc{signal.LoadgenTTFT, "Time from sending to the first generated text, ok requests.",
+		ttft: histogramDesc{signal.LoadgenTTFT, "Time to the first generated text, ok requests: from sending, in an open loop from when the request was due.",
 			labels, edges(ttftEdges(), slo.SignalTTFT), nil},
-		duration: histogramDesc{signal.LoadgenDuration, "Time from sending to the last token or the finish event, ok requests.",
+		duration: histogramDesc{signal.LoadgenDuration, "Time to the last token or the finish event, ok requests: from sending, in an open loop from when the request was due.",
 			labels, edges(durationEdges(), slo.SignalDuration), nil},
 		tpot: histogramDesc{signal.LoadgenTPOT, "Time per output token after the first, ok requests.",
 			labels, edges(tokenEdges(), slo.SignalTPOT), nil},
@@ -123,6 +146,13 @@ func (s *Step) snapshot(now time.Time) []prometheus.Metric {
 		s.integrate(now)
 	}
 	out := []prometheus.Metric{gauge(s.descs.inFlight, float64(s.flight))}
+	for _, l := range Limits() {
+		v := 0.0
+		if s.limited[l] {
+			v = 1
+		}
+		out = append(out, gauge(s.descs.limited, v, string(l)))
+	}
 	for i, w := range Windows() {
 		out = s.appendCounters(out, s.windows[i], string(w))
 		out = appendHistograms(out, s.windows[i])
@@ -146,6 +176,9 @@ func (s *Step) appendCounters(out []prometheus.Metric, t *tally, w string) []pro
 	}
 	for _, name := range sortedKeys(t.undefined) {
 		out = append(out, counter(d.undefined, float64(t.undefined[name]), w, name))
+	}
+	for _, name := range sortedKeys(t.late) {
+		out = append(out, counter(d.late, float64(t.late[name]), w, name))
 	}
 	return append(out,
 		counter(d.good, float64(t.good), w),

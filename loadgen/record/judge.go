@@ -65,6 +65,53 @@ func (j judge) undefined(r wire.Result) []string {
 	return names
 }
 
+// late counts, for each latency objective, the values of an ok request that met the threshold if its
+// chunks came as early as they can have, and missed it if they came as late: the client read too late
+// to tell.
+func (j judge) late(r wire.Result) map[string]int {
+	if r.Outcome != wire.OK {
+		return nil
+	}
+	var counts map[string]int
+	for _, o := range j.objectives {
+		if o.Kind != slo.Latency {
+			continue
+		}
+		if n := lateValues(o, r); n > 0 {
+			if counts == nil {
+				counts = map[string]int{}
+			}
+			counts[o.Name] = n
+		}
+	}
+	return counts
+}
+
+// lateValues is at most 1 but for the inter-chunk latency, of which a request has many.
+func lateValues(o slo.Objective, r wire.Result) int {
+	var latest, earliest *time.Duration
+	switch o.Signal {
+	case slo.SignalTTFT:
+		latest, earliest = r.TTFT, r.TTFTMin
+	case slo.SignalDuration:
+		latest, earliest = r.E2E, r.E2EMin
+	case slo.SignalTPOT:
+		latest, earliest = r.TPOT, r.TPOTMin
+	case slo.SignalICL:
+		n := 0
+		for i, shortest := range r.GapsMin {
+			if shortest <= o.Threshold && r.Gaps[i] > o.Threshold {
+				n++
+			}
+		}
+		return n
+	}
+	if latest != nil && earliest != nil && *earliest <= o.Threshold && *latest > o.Threshold {
+		return 1
+	}
+	return 0
+}
+
 // valueOf is the request's value of a latency signal; for the inter-chunk latency, of which a
 // request has many, the greatest.
 func valueOf(signal string, r wire.Result) *time.Duration {

@@ -1,6 +1,10 @@
 package record
 
-import "time"
+import (
+	"time"
+
+	"firstbreach/internal/level"
+)
 
 // The files of a run directory.
 const (
@@ -9,6 +13,7 @@ const (
 	LedgerFile   = "ledger.jsonl"
 	ManifestFile = "manifest.json"
 	StoreDir     = "prometheus"
+	Calibration  = "calibration.json" // the client's own error, where it was measured for this run
 	ReportJSON   = "report.json"
 	ReportMD     = "report.md"
 	ReportHTML   = "report.html"
@@ -40,11 +45,13 @@ type Manifest struct {
 	Version    string            `json:"version"` // of firstbreach
 	PlanSHA256 string            `json:"plan_sha256"`
 	SLOSHA256  string            `json:"slo_sha256"`
-	Prompts    string            `json:"prompts_sha256"` // over the prompt bodies without their nonces
-	Conditions map[string]string `json:"conditions"`     // model, api, url (no credentials), engine, versions, host …
-	Rounds     int               `json:"rounds"`         // planned; appended rounds included
-	Ladder     []int             `json:"ladder"`         // concurrencies of the ramp
-	Steps      []ManifestStep    `json:"steps"`          // in the order in which they began
+	Prompts    string            `json:"prompts_sha256"`     // over the prompt bodies without their nonces
+	Conditions map[string]string `json:"conditions"`         // model, api, url (no credentials), engine, versions, host …
+	Rounds     int               `json:"rounds"`             // planned; appended rounds included
+	Ladder     []int             `json:"ladder"`             // concurrencies of the ramp; empty in an open loop
+	Rates      []float64         `json:"rates,omitempty"`    // rates of the ramp, in requests per second; only in an open loop
+	Arrivals   string            `json:"arrivals,omitempty"` // poisson or constant; only in an open loop
+	Steps      []ManifestStep    `json:"steps"`              // in the order in which they began
 	// FinalScrape says whether every live step's final values were seen to be scraped.
 	FinalScrape string `json:"final_scrape,omitempty"` // "confirmed", "not_confirmed: …"
 	// Restore says how putting the target back went: "done", or what failed; "" where there is none.
@@ -56,15 +63,24 @@ type ManifestStep struct {
 	Phase       string            `json:"phase"` // baseline, ramp, recovery
 	Round       int               `json:"round"`
 	Step        int               `json:"step"`
-	Concurrency int               `json:"concurrency"`
+	Concurrency int               `json:"concurrency"`     // 0 in an open loop
+	Rate        float64           `json:"rate,omitempty"`  // requests per second; only in an open loop
+	Class       string            `json:"class,omitempty"` // of the requests; only where the plan has classes
+	Shard       string            `json:"shard,omitempty"` // of the load generators; only where there are several
 	StartedAt   time.Time         `json:"started_at"`
-	MeasureFrom *time.Time        `json:"measure_from"`             // first measured request sent
-	MeasureTo   *time.Time        `json:"measure_to"`               // no measured request was sent from here on
-	EndedAt     *time.Time        `json:"ended_at"`                 // last request of the step done
-	Unscraped   bool              `json:"unscraped"`                // dropped from the page before every scraper had its final values twice
-	Stopped     string            `json:"stopped,omitempty"`        // the stop condition or deadline that cut it, or "interrupted"
-	Limited     []string          `json:"client_limited,omitempty"` // reasons for which the client itself was the bottleneck
-	Totals      map[string]Totals `json:"totals"`                   // by window: warmup, measure, drain
+	MeasureFrom *time.Time        `json:"measure_from"`              // first measured request sent
+	MeasureTo   *time.Time        `json:"measure_to"`                // no measured request was sent from here on
+	EndedAt     *time.Time        `json:"ended_at"`                  // last request of the step done
+	Unscraped   bool              `json:"unscraped"`                 // dropped from the page before every scraper had its final values twice
+	Stopped     string            `json:"stopped,omitempty"`         // the stop condition or deadline that cut it, or "interrupted"
+	Limited     []string          `json:"client_limited,omitempty"`  // reasons for which the client itself was the bottleneck
+	Warnings    []string          `json:"client_warnings,omitempty"` // of the client about itself; they void nothing
+	Totals      map[string]Totals `json:"totals"`                    // by window: warmup, measure, drain
+}
+
+// Level is the load of the step.
+func (s ManifestStep) Level() level.Level {
+	return level.Level{Concurrency: s.Concurrency, Rate: s.Rate}
 }
 
 // Totals are the counts of one window of a step. They equal the counters on the metrics page and
@@ -75,6 +91,9 @@ type Totals struct {
 	Good         int            `json:"good"`
 	OutputTokens int            `json:"output_tokens"`
 	PromptTokens int            `json:"prompt_tokens"`
+	// LateReads counts, by latency objective, the values that met the threshold at the earliest
+	// possible arrival and not at the latest; objectives without any are left out.
+	LateReads map[string]int `json:"late_reads,omitempty"`
 }
 
 // Entry is one line of the ledger: one request. Durations are in seconds, times RFC 3339 with
@@ -84,7 +103,10 @@ type Entry struct {
 	Phase              string     `json:"phase"`
 	Round              int        `json:"round"`
 	Step               int        `json:"step"`
-	Concurrency        int        `json:"concurrency"`
+	Concurrency        int        `json:"concurrency"`     // 0 in an open loop
+	Rate               float64    `json:"rate,omitempty"`  // requests per second; only in an open loop
+	Class              string     `json:"class,omitempty"` // only where the plan has classes
+	Shard              string     `json:"shard,omitempty"` // only where there are several load generators
 	Slot               int        `json:"slot"`
 	Window             string     `json:"window"`
 	ScheduledAt        time.Time  `json:"scheduled_at"`
@@ -92,6 +114,9 @@ type Entry struct {
 	TTFT               *float64   `json:"ttft_s"`
 	E2E                *float64   `json:"e2e_s"`
 	TPOT               *float64   `json:"tpot_s"`
+	TTFTMin            *float64   `json:"ttft_min_s"` // the earliest possible values: smaller than those above where the client read late
+	E2EMin             *float64   `json:"e2e_min_s"`
+	TPOTMin            *float64   `json:"tpot_min_s"`
 	Chunks             int        `json:"chunks"`
 	PromptTokens       *int       `json:"prompt_tokens"`
 	CachedPromptTokens *int       `json:"cached_prompt_tokens"`
@@ -108,5 +133,7 @@ type Entry struct {
 	FirstTextS         *float64   `json:"first_content_s"`
 	EndS               float64    `json:"end_s"` // the connection was done with, from sent_at
 	QueueWaitS         *float64   `json:"queue_wait_s"`
-	StampSource        string     `json:"stamp_source"`
+	StampSource        string     `json:"stamp_source"`                  // of the text chunks: kernel, read, mixed
+	ReadStamped        int        `json:"read_stamped_chunks,omitempty"` // text chunks stamped when the client read them
+	LateChunks         int        `json:"late_chunks,omitempty"`         // text chunks read only after the next one had come
 }

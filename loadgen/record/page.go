@@ -111,6 +111,13 @@ func (p *Page) Settle(ctx context.Context, limit time.Duration) []StepID {
 	return left
 }
 
+// Live is how many steps are on the page.
+func (p *Page) Live() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.live)
+}
+
 // Scrapers is how many scrapers are known at the moment.
 func (p *Page) Scrapers() int {
 	p.mu.Lock()

@@ -28,6 +28,9 @@ type Step struct {
 	ended   bool
 	ttft    sketch // measured ok requests, for the progress line
 
+	limited  map[Limit]bool
+	warnings []string // of the client about itself, each once
+
 	carried map[scraper]int // scrapes that had the final values; guarded by the page's lock
 }
 
@@ -39,6 +42,7 @@ type tally struct {
 	outcomes  map[wire.Outcome]int
 	timeouts  map[wire.TimeoutKind]int
 	undefined map[string]int
+	late      map[string]int
 	good      int
 
 	promptTokens, cachedTokens, outputTokens int
@@ -51,7 +55,7 @@ type tally struct {
 }
 
 func newStep(id StepID, d *descs, j judge) *Step {
-	s := &Step{id: id, descs: d, judge: j, window: Warmup, carried: map[scraper]int{}}
+	s := &Step{id: id, descs: d, judge: j, window: Warmup, carried: map[scraper]int{}, limited: map[Limit]bool{}}
 	for i, w := range Windows() {
 		s.windows[i] = newTally(d, j, w)
 	}
@@ -61,7 +65,7 @@ func newStep(id StepID, d *descs, j judge) *Step {
 // newTally is a tally with every outcome, every timeout kind and every objective at zero.
 func newTally(d *descs, j judge, w Window) *tally {
 	t := &tally{
-		outcomes: map[wire.Outcome]int{}, timeouts: map[wire.TimeoutKind]int{}, undefined: map[string]int{},
+		outcomes: map[wire.Outcome]int{}, timeouts: map[wire.TimeoutKind]int{}, undefined: map[string]int{}, late: map[string]int{},
 		ttft: d.ttft.histogram(w), duration: d.duration.histogram(w), tpot: d.tpot.histogram(w), icl: d.icl.histogram(w),
 		rejection: d.rejection.histogram(w), dispatch: d.dispatch.histogram(w),
 		queueWait: map[string]prometheus.Histogram{},
@@ -73,7 +77,7 @@ func newTally(d *descs, j judge, w Window) *tally {
 		t.timeouts[k] = 0
 	}
 	for _, name := range j.latencyNames() {
-		t.undefined[name] = 0
+		t.undefined[name], t.late[name] = 0, 0
 	}
 	return t
 }
@@ -137,7 +141,7 @@ func (s *Step) integrate(now time.Time) {
 func (s *Step) Observe(q Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, r := s.windows[q.Window.index()], q.Result
+	t, r := s.windows[q.Window.index()], q.Measured()
 	t.outcomes[r.Outcome]++
 	if r.Outcome == wire.Timeout {
 		t.timeouts[r.TimeoutKind]++
@@ -148,20 +152,25 @@ func (s *Step) Observe(q Request) {
 	for _, name := range s.judge.undefined(r) {
 		t.undefined[name]++
 	}
+	for name, n := range s.judge.late(r) {
+		t.late[name] += n
+	}
+	if slices.Contains(r.Warnings, wire.WarnClientLimit) {
+		s.limited[LimitSockets] = true
+	}
 	t.promptTokens += value(r.PromptTokens)
 	t.cachedTokens += value(r.CachedPromptTokens)
 	t.outputTokens += value(r.OutputTokens)
 	t.occupancy += q.Occupancy()
 	t.dispatch.Observe(q.DispatchDelay().Seconds())
-	s.observeLatency(t, q)
+	s.observeLatency(t, q.Window, r)
 }
 
 // observeLatency fills the histograms: those of latency with ok requests only, because a fast
 // refusal must not look like a fast answer.
-func (s *Step) observeLatency(t *tally, q Request) {
-	r := q.Result
+func (s *Step) observeLatency(t *tally, w Window, r wire.Result) {
 	if r.QueueWait != nil {
-		s.queueWait(t, q.Window, r.QueueWaitSource).Observe(r.QueueWait.Seconds())
+		s.queueWait(t, w, r.QueueWaitSource).Observe(r.QueueWait.Seconds())
 	}
 	switch r.Outcome {
 	case wire.OK:
@@ -171,7 +180,7 @@ func (s *Step) observeLatency(t *tally, q Request) {
 		for _, g := range r.Gaps {
 			t.icl.Observe(g.Seconds())
 		}
-		if r.TTFT != nil && q.Window == Measure {
+		if r.TTFT != nil && w == Measure {
 			s.ttft.add(*r.TTFT)
 		}
 	case wire.Rejected:
@@ -198,10 +207,39 @@ func (s *Step) Totals() map[string]Totals {
 		t := s.windows[i]
 		all[string(w)] = Totals{
 			Outcomes: byName(t.outcomes), Timeouts: byName(t.timeouts),
-			Good: t.good, OutputTokens: t.outputTokens, PromptTokens: t.promptTokens,
+			Good: t.good, OutputTokens: t.outputTokens, PromptTokens: t.promptTokens, LateReads: nonzero(t.late),
 		}
 	}
 	return all
+}
+
+// Limit marks the step as one in which the client itself was the bottleneck.
+func (s *Step) Limit(l Limit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limited[l] = true
+}
+
+// Warn notes what the client says about itself that voids nothing, each sentence once.
+func (s *Step) Warn(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.warnings, text) {
+		s.warnings = append(s.warnings, text)
+	}
+}
+
+// Client is what the step's manifest entry says of the client: the reasons for which it was the
+// bottleneck, and its warnings.
+func (s *Step) Client() (limited, warnings []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range Limits() {
+		if s.limited[l] {
+			limited = append(limited, string(l))
+		}
+	}
+	return limited, slices.Clone(s.warnings)
 }
 
 // Glance is what a progress line shows of the measured requests so far.
@@ -245,6 +283,20 @@ func value(n *int) int {
 		return 0
 	}
 	return *n
+}
+
+// nonzero leaves out what was not counted; nil when nothing was.
+func nonzero(m map[string]int) map[string]int {
+	var out map[string]int
+	for k, n := range m {
+		if n != 0 {
+			if out == nil {
+				out = map[string]int{}
+			}
+			out[k] = n
+		}
+	}
+	return out
 }
 
 func byName[K ~string](m map[K]int) map[string]int {

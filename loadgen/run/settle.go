@@ -22,7 +22,9 @@ const confirmEvery = time.Second
 func (r *Runner) Settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.FinalWait)
 	defer cancel()
-	r.opts.Progress.Note("waiting for the final values to be scraped")
+	if r.page.Live() > 0 {
+		r.opts.Progress.Note("waiting for the final values to be scraped")
+	}
 	var result string
 	if r.opts.Confirm != nil {
 		if result = r.ask(ctx); result != confirmed {

@@ -49,17 +49,23 @@ func NewTarget(p *plan.Plan, runID string) (Target, error) {
 	}, nil
 }
 
-// highest is the greatest concurrency of a plan.
+// highest is the greatest number of requests that a plan may have in flight.
 func highest(p *plan.Plan) int {
 	most := 0
 	for _, s := range p.Stages(1) {
 		most = max(most, s.Concurrency)
+		if s.Rate > 0 {
+			most = max(most, p.Ramp.MaxInFlight)
+		}
 	}
 	return most
 }
 
 // Do implements drive.Sender.
 func (t *wireTarget) Do(ctx context.Context, body []byte) wire.Result { return t.client.Do(ctx, body) }
+
+// Reads says how the chunks of all answers so far were read.
+func (t *wireTarget) Reads() wire.Reads { return t.client.Reads() }
 
 // Body implements Target.
 func (t *wireTarget) Body(s plan.Stage, n int) []byte {

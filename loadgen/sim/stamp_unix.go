@@ -6,6 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Monotonic is the clock of the stamps: see Config.Stamp.
+func Monotonic() int64 { return monotonic() }
+
 // monotonic returns the machine's CLOCK_MONOTONIC in nanoseconds; 0 if it can't be read. Processes of
 // one machine can compare it.
 func monotonic() int64 {

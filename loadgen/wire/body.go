@@ -8,6 +8,7 @@ import (
 // body decodes the body of an answer of status 200, in whatever shape it comes.
 type body struct {
 	dialect     Dialect
+	tap         Tap // nil but for measurements of the client
 	contentType string
 
 	mode  bodyMode
@@ -179,7 +180,11 @@ func (b *body) onObject(data []byte, isError bool, at time.Time) {
 		t.fail(e.inBand(), e.message, at)
 		return
 	}
+	chunks := t.chunks
 	t.add(&b.event, at)
+	if b.tap != nil && t.chunks > chunks {
+		b.tap(data, at, t.min(at))
+	}
 }
 
 // warnOK adds the warnings of an answer that is complete.

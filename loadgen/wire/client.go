@@ -45,6 +45,8 @@ type Options struct {
 	// MaxConnections is how many idle connections are kept: the greatest number of requests that
 	// are in flight at once. 0 means 256.
 	MaxConnections int
+	// ReadStamps has arrivals stamped when they are read even where the kernel would do it.
+	ReadStamps bool
 	// TLS is used for https; nil means the system's roots.
 	TLS *tls.Config
 }
@@ -60,6 +62,7 @@ type Client struct {
 	secrets   []string
 	transport *http.Transport
 	buffers   sync.Pool
+	reads     reads
 	// fresh is set once the server was seen to close a connection that was to be used again.
 	fresh atomic.Bool
 }
@@ -95,13 +98,24 @@ func (c *Client) Dialect() Dialect { return c.dialect }
 // URL returns the address that requests are sent to, without credentials.
 func (c *Client) URL() string { return c.url.String() }
 
+// Reads is how the text chunks of all answers so far were read.
+func (c *Client) Reads() Reads { return c.reads.snapshot() }
+
 // CloseIdle closes the connections that no request uses.
 func (c *Client) CloseIdle() { c.transport.CloseIdleConnections() }
 
 // Do sends one request with this body and reads its answer to the end. It always returns a
 // Result with an outcome; cancelling ctx ends the request as aborted.
-func (c *Client) Do(ctx context.Context, body []byte) Result {
+func (c *Client) Do(ctx context.Context, body []byte) Result { return c.DoTapped(ctx, body, nil) }
+
+// Tap is shown each object of a stream that brought text, with the latest and the earliest time at
+// which it can have come. It must not keep the object, and must be quick.
+type Tap func(object []byte, latest, earliest time.Time)
+
+// DoTapped is Do with a tap on the stream, for whoever measures the client itself.
+func (c *Client) DoTapped(ctx context.Context, body []byte, tap Tap) Result {
 	ctx, x := newExchange(ctx, c)
+	x.body.tap = tap
 	defer x.close()
 	resp, err := x.roundTrip(ctx, body)
 	if err != nil {
@@ -190,7 +204,8 @@ func newTransport(o Options) *http.Transport {
 	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	dialer := arrival.Dialer{Dialer: net.Dialer{Timeout: o.Timeouts.Connect, KeepAlive: 15 * time.Second}}
+	dialer := arrival.NewDialer(net.Dialer{Timeout: o.Timeouts.Connect, KeepAlive: 15 * time.Second})
+	dialer.ReadStamps = o.ReadStamps
 	config := o.TLS
 	if config != nil {
 		config = config.Clone()

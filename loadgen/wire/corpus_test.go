@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -224,33 +225,98 @@ func TestCorpusAtEverySplit(t *testing.T) {
 	}
 }
 
-// TestCorpusOverLoopback sends each body once through real sockets.
+// TestCorpusOverLoopback sends each body through real sockets, whole and cut in two at every place that
+// matters: two segments of one HTTP chunk, a little apart.
 func TestCorpusOverLoopback(t *testing.T) {
 	cases := corpus(t)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		i := slices.IndexFunc(cases, func(c corpusCase) bool { return c.File == r.Header.Get("Case") })
-		f := framedSSE
-		if strings.HasPrefix(cases[i].API, "ollama") {
-			f = framedNDJSON
+	bodies := map[string][]byte{}
+	for _, c := range cases {
+		body, err := os.ReadFile(filepath.Join("testdata/corpus", c.File))
+		if err != nil {
+			t.Fatal(err)
 		}
-		w.Header().Set("Content-Type", cases[i].ContentType)
-		for _, p := range cases[i].parts(t, f) {
-			_, _ = w.Write(p.data)
-			w.(http.Flusher).Flush()
-			time.Sleep(time.Millisecond)
-		}
-	}))
-	defer srv.Close()
+		bodies[c.File] = body
+	}
+	url := serveCuts(t, cases, bodies)
 	for _, c := range cases {
 		t.Run(c.File, func(t *testing.T) {
-			client := newTestClient(t, c.API, Options{BaseURL: srv.URL, Headers: map[string]string{"Case": c.File}})
+			client := newTestClient(t, c.API, Options{BaseURL: url})
 			defer client.CloseIdle()
-			r := client.Do(t.Context(), client.Dialect().Body(Request{Model: "m", Prompt: "p"}))
-			got, want := viewOf(r), c.want()
-			if got.Outcome != want.Outcome || got.Chunks != want.Chunks || got.Tokens != want.Tokens || got.TokenSource != want.TokenSource ||
-				(got.TTFT == "") != (want.TTFT == "") || (got.E2E == "") != (want.E2E == "") {
-				t.Errorf("(-want +got):\n%s", cmp.Diff(want, got))
+			want := c.want()
+			cuts := make(chan int)
+			var workers sync.WaitGroup
+			for range 8 {
+				workers.Go(func() {
+					for cut := range cuts {
+						r := client.Do(t.Context(), fmt.Appendf(nil, `{"case":%q,"cut":%d}`, c.File, cut))
+						got := viewOf(r)
+						if got.Outcome != want.Outcome || got.Chunks != want.Chunks || got.Tokens != want.Tokens || got.TokenSource != want.TokenSource || got.Prompt != want.Prompt ||
+							got.Comments != want.Comments || (got.TTFT == "") != (want.TTFT == "") || (got.E2E == "") != (want.E2E == "") || (got.TPOT == "") != (want.TPOT == "") {
+							t.Errorf("cut at %d (-want +got):\n%s", cut, cmp.Diff(want, got))
+						}
+					}
+				})
 			}
+			for _, cut := range cutsOf(bodies[c.File]) {
+				cuts <- cut
+			}
+			close(cuts)
+			workers.Wait()
 		})
 	}
+}
+
+// serveCuts answers with a case of the corpus, cut where the request says.
+func serveCuts(t *testing.T, cases []corpusCase, bodies map[string][]byte) (url string) {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var ask struct {
+			Case string
+			Cut  int
+		}
+		if err := json.NewDecoder(r.Body).Decode(&ask); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		i := slices.IndexFunc(cases, func(c corpusCase) bool { return c.File == ask.Case })
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		body := bodies[ask.Case]
+		head := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n", cases[i].ContentType, len(body))
+		_, _ = conn.Write(append(head, body[:ask.Cut]...))
+		time.Sleep(500 * time.Microsecond)
+		_, _ = conn.Write(append(bytes.Clone(body[ask.Cut:]), "\r\n0\r\n\r\n"...))
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+// cutsOf lists where a cut may matter: at and beside line ends and braces, inside the names of fields,
+// inside escapes and runes. Of very many, some.
+func cutsOf(body []byte) []int {
+	const most = 60
+	var cuts []int
+	for i, c := range body {
+		start := i == 0 || body[i-1] == '\n' || body[i-1] == '\r'
+		switch {
+		case start:
+			cuts = append(cuts, i, i+2, i+4, i+5) // before, in and behind the word "data", behind its colon
+		case c == '\n', c == '\r', c == '{', c == '}', c == '\\', c >= 0x80:
+			cuts = append(cuts, i, i+1)
+		}
+	}
+	slices.Sort(cuts)
+	cuts = slices.Compact(cuts)
+	cuts = slices.DeleteFunc(cuts, func(at int) bool { return at > len(body) })
+	if n := len(cuts); n > most {
+		some := cuts[:0:0]
+		for i := range most {
+			some = append(some, cuts[i*n/most])
+		}
+		cuts = append(some, len(body))
+	}
+	return cuts
 }

@@ -49,6 +49,8 @@ type exchange struct {
 	conn      *arrival.Conn
 	connWrote time.Time // conn's latest write before this request's
 	reused    bool
+	layered   bool // something lies between the transport and conn, such as TLS
+	held      []byte
 	dial      time.Duration
 	sent      time.Time // set once the headers are there; before, see sentAt
 	header    time.Time
@@ -177,6 +179,7 @@ func (x *exchange) gotConn(info httptrace.GotConnInfo) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.conn = arrival.From(info.Conn)
+	x.layered = x.conn != nil && net.Conn(x.conn) != info.Conn
 	x.connWrote = time.Time{}
 	if x.conn != nil {
 		x.connWrote, _ = x.conn.Wrote()
@@ -216,6 +219,9 @@ func (x *exchange) readAnswer(resp *http.Response) {
 	}
 	buffer := x.c.buffers.Get().(*[]byte)
 	defer x.c.buffers.Put(buffer)
+	if zipped {
+		x.layered = false
+	}
 	x.pump(body, *buffer, !zipped && x.conn != nil)
 }
 
@@ -227,6 +233,9 @@ func (x *exchange) readAnswer(resp *http.Response) {
 // before, and would get a later one if it had to wait for the return; so, when the connection is
 // about to be read, what is in buf already is taken. The mark `unwritten` tells how much that is.
 // A byte of that value in the stream itself (no text) only makes the hand-over shorter.
+//
+// A layer such as TLS hands out one read of the connection in several pieces. They are held until
+// the connection is read again, because only all of them together tell whether the read was late.
 func (x *exchange) pump(body io.Reader, buf []byte, early bool) {
 	given := 0 // bytes of buf that were taken before Read returned
 	fill(buf)
@@ -241,10 +250,9 @@ func (x *exchange) pump(body io.Reader, buf []byte, early bool) {
 			if n < 0 {
 				n = len(buf) - given
 			}
-			if n > 0 {
-				x.take(buf[given:given+n], before.At)
-				given += n
-			}
+			x.arrive(buf[given:given+n], before)
+			x.release(before)
+			given += n
 		})
 		defer stop()
 	}
@@ -252,11 +260,17 @@ func (x *exchange) pump(body io.Reader, buf []byte, early bool) {
 		n, err := body.Read(buf)
 		x.mu.Lock()
 		if n > given {
-			x.take(buf[given:n], x.last().At)
+			if s := x.last(); early {
+				x.arrive(buf[given:n], s)
+			} else {
+				s.Earliest = time.Time{} // nothing is known of when what was decompressed came
+				x.arrive(buf[given:n], s)
+			}
 		}
 		fill(buf[:max(n, given)])
 		given = 0
 		if err != nil || x.body.tail > drainBytes {
+			x.release(x.last())
 			x.finish(err)
 			x.mu.Unlock()
 			return
@@ -265,26 +279,28 @@ func (x *exchange) pump(body io.Reader, buf []byte, early bool) {
 	}
 }
 
-func fill(b []byte) {
-	for i := range b {
-		b[i] = unwritten
+// arrive takes bytes of the body, or holds them. x.mu is held.
+func (x *exchange) arrive(b []byte, s arrival.Stamp) {
+	switch {
+	case len(b) == 0:
+	case x.layered && !s.Earliest.IsZero():
+		x.held = append(x.held, b...)
+	default:
+		x.take(b, s)
 	}
 }
 
-// take decodes bytes of the answer and moves the phase on. x.mu is held.
-func (x *exchange) take(b []byte, at time.Time) {
-	t := &x.body.tally
-	events := t.events
-	x.taken = at
-	x.body.take(b, at)
-	if t.events != events {
-		x.active = at
+// release takes what was held; s is the stamp of the read that brought it. x.mu is held.
+func (x *exchange) release(s arrival.Stamp) {
+	if len(x.held) > 0 {
+		x.take(x.held, s)
+		x.held = x.held[:0]
 	}
-	switch {
-	case t.settled():
-		x.enter(draining)
-	case x.phase < streaming && (!t.firstText.IsZero() || !t.finished.IsZero()):
-		x.enter(streaming)
+}
+
+func fill(b []byte) {
+	for i := range b {
+		b[i] = unwritten
 	}
 }
 
@@ -334,7 +350,7 @@ func (x *exchange) result() Result {
 		HTTPStatus:  x.status,
 		RetryAfter:  x.retryAfter,
 		Comments:    x.body.sse.comments,
-		StampSource: string(arrival.SourceRead),
+		StampSource: t.source(),
 	}
 	if !x.header.IsZero() {
 		d := x.header.Sub(r.SentAt)
@@ -346,7 +362,7 @@ func (x *exchange) result() Result {
 	x.conclude(&r)
 	t.fill(&r)
 	if r.Outcome != OK {
-		r.E2E, r.TPOT = nil, nil // an answer that did not end has no length; TTFT is kept as a partial value
+		r.E2E, r.TPOT, r.E2EMin, r.TPOTMin = nil, nil, nil, nil // an answer that did not end has no length; TTFT is kept as a partial value
 	}
 	r.End = time.Since(r.SentAt)
 	return r
@@ -400,7 +416,7 @@ func (x *exchange) failTransport(at time.Time) {
 	var timeout net.Error
 	for _, limit := range []error{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.ENOBUFS} {
 		if errors.Is(err, limit) {
-			t.warn("client_limit") // this machine ran out of sockets or ports, not the server
+			t.warn(WarnClientLimit) // this machine ran out of sockets or ports, not the server
 		}
 	}
 	switch text := err.Error(); {

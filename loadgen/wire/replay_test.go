@@ -123,7 +123,7 @@ func decode(c *Client, contentType string, parts []segment) Result {
 	defer x.timer.Stop()
 	x.mu.Lock()
 	for _, p := range parts {
-		x.take(bytes.Clone(p.data), start.Add(p.at))
+		x.take(bytes.Clone(p.data), arrival.Stamp{At: start.Add(p.at), Source: arrival.SourceRead})
 	}
 	x.finish(io.EOF)
 	x.mu.Unlock()

@@ -45,6 +45,9 @@ func TimeoutKinds() []TimeoutKind {
 	return []TimeoutKind{TimeoutConnect, TimeoutHeader, TimeoutFirstToken, TimeoutIdle, TimeoutTotal}
 }
 
+// WarnClientLimit is the warning of a request for which this machine had no socket or port left.
+const WarnClientLimit = "client_limit"
+
 // TokenSource says where the output token count came from, the most trusted first.
 type TokenSource string
 
@@ -74,9 +77,15 @@ type Result struct {
 	FailedAt   *time.Duration // the failure was known: headers of an error status, error event, broken connection
 	End        time.Duration  // the connection was done with: EOF, error or abort
 
+	// The values above are the latest possible ones. Those below are the earliest, and differ from
+	// them only where the client read late: two chunks or more then waited together, and of all but the
+	// last it isn't known when they came, only after what and before what.
+	TTFTMin, E2EMin, TPOTMin *time.Duration
+
 	// Gaps are the times between text-bearing chunks, one for each chunk after the first. Chunks
-	// that arrived in one read have a gap of zero.
-	Gaps []time.Duration
+	// that arrived together have a gap of zero. GapsMin are the shortest possible ones; it is nil where
+	// they are the same.
+	Gaps, GapsMin []time.Duration
 
 	Chunks             int // text-bearing chunks
 	Comments           int // keep-alive comments in the stream
@@ -96,5 +105,9 @@ type Result struct {
 	RetryAfter  *time.Duration
 	Error       string   // short and free of secrets; "" for ok
 	Warnings    []string // e.g. "no_done"; fixed words, never server text
-	StampSource string   // "read": stamped when conn.Read returned
+	// StampSource is how the text chunks were stamped: "kernel", by the kernel; "read", when conn.Read
+	// returned; "mixed". ReadStamped is how many were stamped by the read, LateChunks how many were
+	// read only after the next one had come.
+	StampSource             string
+	ReadStamped, LateChunks int
 }

@@ -3,6 +3,8 @@ package wire
 import (
 	"slices"
 	"time"
+
+	"firstbreach/loadgen/arrival"
 )
 
 // maxChoices bounds the choices of one answer.
@@ -12,9 +14,19 @@ const maxChoices = 128
 // are the stamps of the reads that completed the events.
 type tally struct {
 	firstEvent, firstText, firstContent, lastText, finished time.Time
+	// The earliest possible times where they aren't known exactly; else the same as above.
+	firstTextMin, lastTextMin, finishedMin time.Time
+
+	// earliest is, while a read that was late is being decoded, the moment before which its events
+	// can't have come; else zero.
+	earliest time.Time
+
+	readStamped, lateChunks int
 
 	chunks      int // text chunks, counted for each choice
 	gaps        []time.Duration
+	gapsMin     []time.Duration // nil while it would be the same as gaps
+	gapFrom     time.Time       // latest time of the chunk before the latest one; zero when that was its choice's first
 	choices     []choiceState
 	firstTokens int // tokens generated up to the first text chunk, where the server counts along; else 0
 	events      int
@@ -35,10 +47,11 @@ type tally struct {
 
 // choiceState is how far one choice got.
 type choiceState struct {
-	index     int
-	finished  bool
-	lastText  time.Time
-	lastEvent int // number of the event that brought lastText
+	index       int
+	finished    bool
+	lastText    time.Time
+	lastTextMin time.Time
+	lastEvent   int // number of the event that brought lastText
 }
 
 // add counts one event.
@@ -58,14 +71,77 @@ func (t *tally) add(e *event, at time.Time) {
 	t.addUsage(e)
 	if text {
 		if t.firstText.IsZero() {
-			t.firstText = at
+			t.firstText, t.firstTextMin = at, t.min(at)
 			t.firstTokens = max(e.outputTokens, e.engine.outputTokens)
 		}
-		t.lastText = at
+		t.lastText, t.lastTextMin = at, t.min(at)
 	}
 	if e.done {
 		t.done = true
 	}
+}
+
+// min is the earliest moment at which the event being added can have come, at being the latest.
+func (t *tally) min(at time.Time) time.Time {
+	if t.earliest.IsZero() {
+		return at
+	}
+	return t.earliest
+}
+
+// addGap adds a gap between two chunks, the shortest it can have been beside the longest.
+func (t *tally) addGap(longest, shortest time.Duration) {
+	if t.gapsMin == nil && shortest != longest {
+		t.gapsMin = append(make([]time.Duration, 0, cap(t.gaps)+1), t.gaps...)
+	}
+	t.gaps = append(t.gaps, longest)
+	if t.gapsMin != nil {
+		t.gapsMin = append(t.gapsMin, shortest)
+	}
+}
+
+// exact takes back the intervals of events that were decoded with this latest time: they came then. At
+// most one of them had text.
+func (t *tally) exact(at time.Time) {
+	if t.firstText.Equal(at) {
+		t.firstTextMin = at
+	}
+	if t.lastText.Equal(at) {
+		t.lastTextMin = at
+	}
+	if t.finished.Equal(at) {
+		t.finishedMin = at
+	}
+	for i := range t.choices {
+		c := &t.choices[i]
+		if !c.lastText.Equal(at) {
+			continue
+		}
+		c.lastTextMin = at
+		if t.gapsMin != nil && !t.gapFrom.IsZero() {
+			t.gapsMin[len(t.gapsMin)-1] = max(0, at.Sub(t.gapFrom))
+		}
+	}
+}
+
+// note keeps how the chunks of a read were stamped.
+func (t *tally) note(chunks, late int, s arrival.Stamp) {
+	t.lateChunks += late
+	if s.Source != arrival.SourceKernel {
+		t.readStamped += chunks
+	}
+}
+
+// source says how the text chunks were stamped. An answer without any says "read": nothing of it
+// rests on a better stamp.
+func (t *tally) source() string {
+	switch n := t.chunks; {
+	case t.readStamped >= n:
+		return string(arrival.SourceRead)
+	case t.readStamped == 0:
+		return string(arrival.SourceKernel)
+	}
+	return "mixed"
 }
 
 // addChoice counts what an event says of one choice and reports whether it has text.
@@ -78,11 +154,12 @@ func (t *tally) addChoice(c *choice, at time.Time) bool {
 	if c.text {
 		if s.lastEvent != t.events {
 			t.chunks++
+			t.gapFrom = s.lastText
 			if !s.lastText.IsZero() {
-				t.gaps = append(t.gaps, at.Sub(s.lastText))
+				t.addGap(at.Sub(s.lastTextMin), max(0, t.min(at).Sub(s.lastText)))
 			}
 		}
-		s.lastText, s.lastEvent = at, t.events
+		s.lastText, s.lastTextMin, s.lastEvent = at, t.min(at), t.events
 		if c.content && t.firstContent.IsZero() {
 			t.firstContent = at
 		}
@@ -91,7 +168,7 @@ func (t *tally) addChoice(c *choice, at time.Time) bool {
 		return c.text
 	}
 	s.finished = true
-	t.finished = at
+	t.finished, t.finishedMin = at, t.min(at)
 	switch c.finish {
 	case finishFilter:
 		t.warn("content_filter")
@@ -179,7 +256,8 @@ func (t *tally) truncated() string {
 // unstream takes back what only a stream can say, after a whole answer was read as one event.
 func (t *tally) unstream() {
 	t.firstText, t.firstContent, t.firstEvent = time.Time{}, time.Time{}, time.Time{}
-	t.gaps, t.chunks = nil, 0
+	t.firstTextMin = time.Time{}
+	t.gaps, t.gapsMin, t.chunks = nil, nil, 0
 }
 
 // fill writes the numbers into r, whose outcome and SentAt are set.
@@ -192,13 +270,11 @@ func (t *tally) fill(r *Result) {
 		return &d
 	}
 	r.FirstEvent, r.TTFT, r.FirstText = since(t.firstEvent), since(t.firstText), since(t.firstContent)
-	last := t.lastText
-	if t.finished.After(last) {
-		last = t.finished
-	}
-	r.E2E = since(last)
+	r.TTFTMin = since(t.firstTextMin)
+	r.E2E, r.E2EMin = since(later(t.lastText, t.finished)), since(later(t.lastTextMin, t.finishedMin))
 	r.FailedAt = since(t.failedAt)
-	r.Gaps, r.Chunks = t.gaps, t.chunks
+	r.Gaps, r.GapsMin, r.Chunks = t.gaps, t.gapsMin, t.chunks
+	r.ReadStamped, r.LateChunks = min(t.readStamped, t.chunks), min(t.lateChunks, t.chunks)
 	t.fillTokens(r)
 	t.fillTPOT(r)
 	t.fillQueueWait(r)
@@ -248,8 +324,16 @@ func (t *tally) fillTPOT(r *Result) {
 	if rest < 1 {
 		return
 	}
-	d := t.lastText.Sub(t.firstText) / time.Duration(rest)
-	r.TPOT = &d
+	longest := t.lastText.Sub(t.firstTextMin) / time.Duration(rest)
+	shortest := max(0, t.lastTextMin.Sub(t.firstText)) / time.Duration(rest)
+	r.TPOT, r.TPOTMin = &longest, &shortest
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // checkSpread warns where the chunks came in few reads, as through a proxy that buffers: then

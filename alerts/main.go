@@ -1,0 +1,229 @@
+// Command alerts generates Prometheus rules, their unit tests and the Alertmanager's routing from SLO
+// files. It only reads flags; the work is in the packages beside it.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"firstbreach/alerts/output"
+	"firstbreach/alerts/routing"
+	"firstbreach/alerts/rules"
+	"firstbreach/internal/capacity"
+	"firstbreach/internal/generated"
+	"firstbreach/internal/release"
+	"firstbreach/internal/slo"
+	"firstbreach/internal/strictyaml"
+)
+
+//go:generate go run . --slo slo.yaml --out .
+
+// Exit statuses.
+const (
+	exitDone   = 0
+	exitFailed = 1 // it could not be done, or --check found stale files
+	exitUsage  = 2 // usage or configuration
+)
+
+// garbage is how much more than what is in use may lie about before it is collected. This is a short
+// program that makes much text: collecting it would be a third of its time.
+const garbage = 800
+
+func main() {
+	debug.SetGCPercent(garbage)
+	os.Exit(command(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// config is what the flags say.
+type config struct {
+	slos, capacities []string
+	out, base        string
+	check, quiet     bool
+	options          rules.Options
+}
+
+func flags(c *config, stdout, stderr io.Writer) *kingpin.Application {
+	app := kingpin.New("alerts", "Generates Prometheus rules, their unit tests and the Alertmanager's routing from SLO files.")
+	app.HelpFlag.Short('h')
+	app.UsageWriter(stdout).ErrorWriter(stderr)
+	app.Version("alerts " + release.Version())
+	app.Flag("slo", "SLO file; repeat it for several services.").Default("alerts/slo.yaml").PlaceHolder("FILE").StringsVar(&c.slos)
+	app.Flag("out", "Folder for the generated files.").Default("alerts").PlaceHolder("DIR").StringVar(&c.out)
+	app.Flag("capacity", "What a load test showed to hold, as analyze report --write-capacity writes it; repeat it for several services. Default: capacity.yaml beside each SLO file, where there is one.").
+		PlaceHolder("FILE").StringsVar(&c.capacities)
+	app.Flag("alertmanager.base", "File with global: and receivers: of your Alertmanager. A contact \"receiver:NAME\" names one of them.").PlaceHolder("FILE").StringVar(&c.base)
+	app.Flag("dashboard.url", "Address of your Grafana; alerts then link to the service's dashboard.").PlaceHolder("URL").StringVar(&c.options.DashboardURL)
+	app.Flag("report.url", "Address of analyze serve; alerts then link to the last report.").PlaceHolder("URL").StringVar(&c.options.ReportURL)
+	app.Flag("check", "Write nothing; fail when the files that are there are not what would be written.").BoolVar(&c.check)
+	app.Flag("quiet", "Don't print the notes. They stand in the rule files as well.").Short('q').BoolVar(&c.quiet)
+	return app
+}
+
+// command is the whole program; it returns its exit status.
+func command(args []string, stdout, stderr io.Writer) int {
+	var c config
+	app := flags(&c, stdout, stderr)
+	ended := -1
+	app.Terminate(func(status int) { ended = status }) // --help and --version
+	_, err := app.Parse(args)
+	if ended >= 0 {
+		return ended
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "alerts: %v; see alerts --help\n", err)
+		return exitUsage
+	}
+	files, err := c.generate(stderr)
+	var listed *strictyaml.Error
+	switch {
+	case errors.As(err, &listed):
+		fmt.Fprintln(stderr, err)
+		return exitUsage
+	case err == nil && c.check:
+		err = c.current(files)
+	case err == nil:
+		err = c.write(files, stdout)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "alerts: %v\n", err)
+		return exitFailed
+	}
+	return exitDone
+}
+
+// generate makes every file in memory: either all of them can be written, or nothing is.
+func (c *config) generate(stderr io.Writer) ([]generated.File, error) {
+	slos, err := c.load()
+	if err != nil {
+		return nil, err
+	}
+	var problems []strictyaml.Problem
+	var files []generated.File
+	for _, f := range slos {
+		made, err := c.rules(f, stderr)
+		var listed *strictyaml.Error
+		if errors.As(err, &listed) {
+			problems = append(problems, listed.Problems...)
+		} else if err != nil {
+			return nil, err
+		}
+		files = append(files, made...)
+	}
+	if len(problems) > 0 {
+		return nil, &strictyaml.Error{Problems: problems}
+	}
+	var base routing.Base
+	if c.base != "" {
+		if base, err = routing.LoadBase(c.base); err != nil {
+			return nil, err
+		}
+	}
+	config, err := routing.Make(slos, base)
+	if err != nil {
+		return nil, err
+	}
+	more, err := output.Routing(slos, config)
+	return append(files, more...), err
+}
+
+// load reads all SLO files. Two files of one service would record the same series twice.
+func (c *config) load() ([]*slo.File, error) {
+	var files []*slo.File
+	var problems []strictyaml.Problem
+	for _, path := range c.slos {
+		f, err := slo.Load(path)
+		var listed *strictyaml.Error
+		if errors.As(err, &listed) {
+			problems = append(problems, listed.Problems...)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range files {
+			if other.Service == f.Service {
+				problems = append(problems, strictyaml.Problem{File: path, Key: "service",
+					Message: fmt.Sprintf("%s is the service of %s as well", f.Service, other.Path),
+					Fix:     "put all objectives of a service into one file, or give the services different names"})
+			}
+		}
+		files = append(files, f)
+	}
+	if len(problems) > 0 {
+		return nil, &strictyaml.Error{Problems: problems}
+	}
+	return files, nil
+}
+
+func (c *config) rules(f *slo.File, stderr io.Writer) ([]generated.File, error) {
+	opts := c.options
+	var err error
+	if opts.Capacity, err = c.capacity(f); err != nil {
+		return nil, err
+	}
+	set, err := rules.Make(f, opts)
+	if err != nil {
+		return nil, err
+	}
+	if !c.quiet {
+		for _, n := range set.Notes {
+			fmt.Fprintf(stderr, "%s: %s\n", f.Path, n)
+		}
+	}
+	return output.Rules(f, set)
+}
+
+// capacity finds the measured number of the file's service.
+func (c *config) capacity(f *slo.File) (*capacity.File, error) {
+	paths := c.capacities
+	if len(paths) == 0 {
+		beside := filepath.Join(filepath.Dir(f.Path), "capacity.yaml")
+		if _, err := os.Stat(beside); err != nil {
+			return nil, nil
+		}
+		paths = []string{beside}
+	}
+	for _, path := range paths {
+		m, err := capacity.Load(path)
+		if err != nil {
+			return nil, err
+		}
+		if m.Service == f.Service {
+			return m, nil
+		}
+	}
+	return nil, nil
+}
+
+func (c *config) current(files []generated.File) error {
+	changed, stale, err := generated.Compare(c.out, files, output.Ours)
+	if err != nil {
+		return err
+	}
+	if len(changed)+len(stale) > 0 {
+		return fmt.Errorf("not current in %s: %s; run alerts without --check", c.out, strings.Join(slices.Concat(changed, stale), ", "))
+	}
+	return nil
+}
+
+func (c *config) write(files []generated.File, stdout io.Writer) error {
+	changed, err := generated.Write(c.out, files, output.Ours)
+	if err != nil {
+		return err
+	}
+	if len(changed) == 0 {
+		fmt.Fprintf(stdout, "%d files in %s are current\n", len(files), c.out)
+	}
+	for _, name := range changed {
+		fmt.Fprintln(stdout, filepath.Join(c.out, name))
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"firstbreach/analyze/store"
+)
+
+// TestBadInput says of each mistake what a person is told, and that nothing was started: no run directory
+// is left.
+func TestBadInput(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for name, c := range map[string]struct {
+		args   []string
+		files  map[string]string
+		status int
+		says   []string
+	}{
+		"unknown flag":           {args: []string{"standalone", "--tarket=x"}, status: exitUsage, says: []string{"--tarket", "analyze --help"}},
+		"API without target":     {args: []string{"standalone", "--api=openai-chat"}, status: exitUsage, says: []string{"--api", "--target URL"}},
+		"target without model":   {args: []string{"standalone", "--target=http://127.0.0.1:1", "--api=openai-chat"}, status: exitUsage, says: []string{"--model"}},
+		"unknown API":            {args: []string{"standalone", "--target=http://127.0.0.1:1", "--api=openai", "--model=m"}, status: exitUsage, says: []string{"openai-chat"}},
+		"unreadable SLO file":    {args: []string{"standalone", "--slo=DIR/none.yaml"}, status: exitUsage, says: []string{"DIR/none.yaml", "no such file"}},
+		"unreadable plan":        {args: []string{"standalone", "--plan=DIR/none.yaml"}, status: exitUsage, says: []string{"DIR/none.yaml", "no such file"}},
+		"concurrency 0 and 8x":   {args: []string{"standalone", "--plan=DIR/plan.yaml"}, files: map[string]string{"plan.yaml": badPlan}, status: exitUsage, says: []string{"DIR/plan.yaml:7", "ramp.concurrency[0]", "ramp.concurrency[1]", "8x"}},
+		"target of 100 %":        {args: []string{"standalone", "--slo=DIR/slo.yaml"}, files: map[string]string{"slo.yaml": badSLO}, status: exitUsage, says: []string{"DIR/slo.yaml:8", "objectives[0].target", "100%"}},
+		"action without owner":   {args: []string{"standalone", "--slo=DIR/slo.yaml"}, files: map[string]string{"slo.yaml": badSLO}, status: exitUsage, says: []string{"objectives[1]", "owner"}},
+		"port in use":            {args: []string{"standalone", "--loadgen.listen-address=" + taken.Addr().String()}, status: exitUsage, says: []string{"--loadgen.listen-address", "in use"}},
+		"store's port in use":    {args: []string{"standalone", "--store.listen-address=" + taken.Addr().String()}, status: exitUsage, says: []string{"--store.listen-address", "in use"}},
+		"unknown verdict":        {args: []string{"standalone", "--fail-on=breech"}, status: exitUsage, says: []string{"--fail-on", "breech", "inconclusive"}},
+		"report of nothing":      {args: []string{"report"}, status: exitUsage, says: []string{"--run", "--prometheus.url"}},
+		"report of no run":       {args: []string{"report", "--run=DIR"}, status: exitFailed, says: []string{"manifest.json"}},
+		"store without data":     {args: []string{"store", "--run=DIR"}, status: exitFailed, says: []string{"prometheus"}},
+		"Prometheus that is off": {args: []string{"report", "--run-id=r", "--slo=../alerts/slo.yaml", "--prometheus.url=http://127.0.0.1:1"}, status: exitFailed, says: []string{"http://127.0.0.1:1", "refused"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for file, text := range c.files {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			args := append([]string{}, c.args...)
+			for i := range args {
+				args[i] = strings.ReplaceAll(args[i], "DIR", dir)
+			}
+			out := filepath.Join(dir, "run")
+			if len(args) > 0 && args[0] == "standalone" {
+				args = append(args, "--out="+out)
+			}
+			var stdout, stderr bytes.Buffer
+			if status := run(args, &stdout, &stderr); status != c.status {
+				t.Errorf("status %d, want %d", status, c.status)
+			}
+			for _, want := range c.says {
+				if want = strings.ReplaceAll(want, "DIR", dir); !strings.Contains(stderr.String(), want) {
+					t.Errorf("does not say %q:\n%s", want, stderr.String())
+				}
+			}
+			if _, err := os.Stat(out); err == nil {
+				t.Error("a run directory was made")
+			}
+		})
+	}
+}
+
+const badPlan = `apiVersion: firstbreach/v1
+environment: isolated
+target: {url: "http://127.0.0.1:1", api: openai-chat, model: m}
+fixed:
+  prompts: {synthetic: {input_tokens: 32}}
+  output_tokens: 8
+ramp: {concurrency: [0, 8x]}
+`
+
+const badSLO = `apiVersion: firstbreach/v1
+service: s
+engine: vllm
+window: 30d
+owners:
+  team: {contact: "#team"}
+objectives:
+- {name: a, layer: user, signal: success_ratio, target: 100%, owner: team, action: Look.}
+- {name: b, layer: user, signal: timeout_ratio, target: 99%, action: Look.}
+`
+
+func TestDataDirectoryInUse(t *testing.T) {
+	dir := t.TempDir()
+	s, err := store.Open(t.Context(), store.Options{Dir: filepath.Join(dir, "prometheus")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var stdout, stderr bytes.Buffer
+	if status := run([]string{"store", "--run=" + dir, "--web.listen-address=127.0.0.1:0"}, &stdout, &stderr); status != exitFailed || !strings.Contains(stderr.String(), dir) {
+		t.Errorf("status %d: %s", status, stderr.String())
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	for arg, want := range map[string]string{"--help": "standalone", "--version": "analyze "} {
+		var stdout, stderr bytes.Buffer
+		if status := run([]string{arg}, &stdout, &stderr); status != 0 || !strings.Contains(stdout.String()+stderr.String(), want) {
+			t.Errorf("%s: status %d, %q %q", arg, status, stdout.String(), stderr.String())
+		}
+	}
+}
