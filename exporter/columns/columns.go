@@ -23,6 +23,10 @@ func (c Column) PromQL(window string) string {
 	return strings.ReplaceAll(c.Expr, "["+Window+"]", "["+window+"]")
 }
 
+// OfAMoment reports whether the column is a reading of the moment, rather than of the time since the
+// last one.
+func (c Column) OfAMoment() bool { return !strings.Contains(c.Expr, "["+Window+"]") }
+
 // The tools.
 const (
 	DMon   = "nvidia-smi dmon -s pucvmet"

@@ -113,25 +113,60 @@ func (r *run) compare(ctx context.Context, out io.Writer) (bool, error) {
 			if err != nil {
 				return false, err
 			}
-			difference, verdict := judge(theirs, ours)
-			all = all && verdict == ""
-			fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%.2f\t%.2f\t%s\t%s\n", name, device, c.Name, c.Unit, theirs, ours, difference, verdict)
+			note := ""
+			if c.OfAMoment() {
+				if ours, theirs, note, err = r.moment(ctx, device, c, ours, theirs); err != nil {
+					return false, err
+				}
+			}
+			difference, agree := judge(theirs, ours)
+			agree = agree || note == between
+			if !agree {
+				note = "DIFFERS"
+			}
+			all = all && agree
+			fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%.2f\t%.2f\t%s\t%s\n", name, device, c.Name, c.Unit, theirs, ours, difference, note)
 		}
 	}
 	return all, nil
 }
 
-// judge compares the two; the verdict is empty where they agree.
-func judge(theirs, ours float64) (difference, verdict string) {
+// judge compares the two.
+func judge(theirs, ours float64) (difference string, agree bool) {
 	d := ours - theirs
 	difference = fmt.Sprintf("%+.2f", d)
 	if theirs != 0 {
 		difference = fmt.Sprintf("%+.2f %%", 100*d/theirs)
 	}
-	if math.Abs(d) > within && math.Abs(d) > tolerance*math.Abs(theirs) {
-		verdict = "DIFFERS"
+	return difference, math.Abs(d) <= within || math.Abs(d) <= tolerance*math.Abs(theirs)
+}
+
+// The notes on columns of a moment.
+const (
+	between = "of a moment: among the tool's values"
+	once    = "the tool repeats its first value: compared with that"
+)
+
+// moment is how a column of a moment is compared. Each reads it at a moment of its own (and at ours,
+// both readers run), so that lying among the tool's values is all that can be asked. procps 4.0.2
+// reads memory once and prints it in every line: that is compared with our own first value.
+func (r *run) moment(ctx context.Context, device string, c columns.Column, ours, theirs float64) (x, y float64, note string, err error) {
+	lowest, highest := math.Inf(1), math.Inf(-1)
+	for _, reports := range r.reports[1:] {
+		for _, one := range reports {
+			if one.device == device {
+				lowest, highest = min(lowest, one.values[c.Name]), max(highest, one.values[c.Name])
+			}
+		}
 	}
-	return difference, verdict
+	switch {
+	case lowest == highest:
+		ours, err = r.memory.begin(ctx, c, device)
+		return ours, theirs, once, err
+	case lowest <= ours && ours <= highest:
+		return ours, theirs, between, nil
+	}
+	return ours, theirs, "", nil
 }
 
 // mean is the column's mean over all intervals. One that is itself a mean over operations is

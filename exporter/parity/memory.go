@@ -8,7 +8,6 @@ import (
 	"math"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"firstbreach/exporter/columns"
@@ -103,10 +102,19 @@ func fetch(ctx context.Context, url string) ([]byte, error) {
 func (m *memory) query(ctx context.Context, c columns.Column, device string) (float64, error) {
 	span := m.last.Sub(m.first) + time.Millisecond
 	expr := c.PromQL(fmt.Sprintf("%dms", span.Milliseconds()))
-	if !strings.Contains(c.Expr, "["+columns.Window+"]") {
+	if c.OfAMoment() {
 		expr = fmt.Sprintf("avg_over_time((%s)[%dms:1s])", c.Expr, span.Milliseconds()-1000)
 	}
-	q, err := m.engine.NewInstantQuery(ctx, m.db, nil, expr, m.last)
+	return m.value(ctx, expr, device, m.last)
+}
+
+// begin is what a column of a moment was at the first scrape.
+func (m *memory) begin(ctx context.Context, c columns.Column, device string) (float64, error) {
+	return m.value(ctx, c.Expr, device, m.first)
+}
+
+func (m *memory) value(ctx context.Context, expr, device string, at time.Time) (float64, error) {
+	q, err := m.engine.NewInstantQuery(ctx, m.db, nil, expr, at)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", expr, err)
 	}

@@ -73,8 +73,8 @@ func TestJudge(t *testing.T) {
 		theirs, ours float64
 		same         bool
 	}{{100, 101.9, true}, {100, 103, false}, {0, 1, true}, {0, 1.1, false}, {10, 10.9, true}} {
-		if _, verdict := judge(c.theirs, c.ours); (verdict == "") != c.same {
-			t.Errorf("%v and %v: %q", c.theirs, c.ours, verdict)
+		if _, agree := judge(c.theirs, c.ours); agree != c.same {
+			t.Errorf("%v and %v: agree is %v", c.theirs, c.ours, agree)
 		}
 	}
 }
