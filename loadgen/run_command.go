@@ -72,6 +72,13 @@ func (c *runCommand) do(ctx context.Context, logger *slog.Logger, stdout, stderr
 	first, second, stop := watchSignals(ctx, stderr)
 	defer stop()
 	opts.Abort = second.Done()
+	if err := record.CreateDir(opts.Dir); err != nil {
+		return usageError{err}
+	}
+	if err := run.Reach(first, opts.Plan, opts.RunID); err != nil {
+		_ = os.Remove(opts.Dir) // empty still
+		return usageError{err}
+	}
 	r, err := run.Start(first, opts)
 	if err != nil {
 		return usageError{err}

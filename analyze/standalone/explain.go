@@ -33,7 +33,11 @@ func (j *job) explain() {
 		say("", "it is on another machine: the resource layer will have no data without --host-metrics, an exporter there")
 	}
 	say("plan", "%s", j.planFrom)
-	say("", "%d rounds of baseline %d, ladder %s, recovery %d; %s", p.Rounds, p.Baseline.Concurrency, ladder(p), p.Recovery.Concurrency, stepSize(p))
+	rounds := "rounds"
+	if p.Rounds == 1 {
+		rounds = "round"
+	}
+	say("", "%d %s of baseline %d, ladder %s, recovery %d; %s", p.Rounds, rounds, p.Baseline.Concurrency, ladder(p), p.Recovery.Concurrency, stepSize(p))
 	for _, s := range p.After() {
 		say("", "then %s", afterText(p, s))
 	}

@@ -123,7 +123,7 @@ func manifest(run Run, s Step) Check {
 	case !run.Manifest:
 		return Check{checkManifest, NotChecked, "no manifest to compare with: give the run directory with --run"}
 	case len(s.ManifestDiffers) > 0:
-		return failed(checkManifest, "Prometheus and the manifest differ (%s): was another run with the same id scraped, or were scrapes lost?", strings.Join(s.ManifestDiffers, "; "))
+		return failed(checkManifest, "Prometheus and the manifest differ (%s): another run with the same id was scraped, or scrapes were lost", strings.Join(s.ManifestDiffers, "; "))
 	}
 	return passed(checkManifest, "the totals in Prometheus are those of the manifest")
 }
