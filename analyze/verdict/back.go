@@ -20,33 +20,26 @@ const (
 // up to until. nil when there are too few requests to tell.
 func (s Step) back(objectives []Objective, disturbed, since, until float64) *Back {
 	allowed, ps := allowances(objectives), s.progressUntil(until)
-	first := lastBefore(ps, disturbed)
-	left, told := false, false
-	for i := first; i+1 < len(ps); i++ {
+	left, out := false, false
+	for i := lastBefore(ps, disturbed); i+1 < len(ps); i++ {
 		in, enough := inBand(ps[i:], allowed)
-		if !enough {
-			break
-		}
-		told = true
-		if !in {
-			left = true
-			continue
-		}
-		if i < lastBefore(ps, since) { // what is before the end of the disturbance is no return
-			continue
-		}
-		if !left {
+		after := i >= lastBefore(ps, since)
+		switch {
+		case !enough:
+			if !out {
+				return nil
+			}
+			return &Back{Left: true, Censored: true, From: max(0, ps[len(ps)-1].T-since)}
+		case !in:
+			left, out = true, after
+		case !after: // what is before the end of the disturbance is no return
+		case !left:
 			return &Back{}
+		default:
+			return &Back{Left: true, From: max(0, ps[i].T-since), To: max(0, ps[i+1].T-since)}
 		}
-		return &Back{Left: true, From: max(0, ps[i].T-since), To: max(0, ps[i+1].T-since)}
 	}
-	if !told {
-		return nil
-	}
-	if !left {
-		return &Back{}
-	}
-	return &Back{Left: true, Censored: true, From: max(0, ps[len(ps)-1].T-since)}
+	return nil
 }
 
 // leaves finds when a service first left its objectives, to the scrape before.

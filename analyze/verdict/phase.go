@@ -127,6 +127,9 @@ func (j *phaseJudge) soak() {
 	from, to := *j.step.MeasureFrom, *j.step.MeasureTo
 	parts := int(j.out.Round.Measured.Requests / requestsPerPart)
 	p := j.part("whole", j.step.Level(), cut(span{from, to}, min(max(parts, leastParts), mostParts)))
+	if b := j.step.back(j.run.Objectives, from, from, to); b != nil && !b.Left {
+		j.out.Back = b
+	}
 	if broke, ok := j.step.leaves(j.run.Objectives, from, to); ok {
 		if j.out.Back = j.step.back(j.run.Objectives, broke, broke, to); j.out.Back != nil {
 			j.out.Back.After = "it first broke"
@@ -154,11 +157,12 @@ func (j *phaseJudge) fluctuation() {
 			continue
 		}
 		if fell {
-			j.later(s.back(j.run.Objectives, rose, at.from, at.to))
-			if j.out.Back != nil && j.out.Back.Censored {
+			b := s.back(j.run.Objectives, rose, at.from, at.to)
+			j.later(b)
+			if b != nil && b.Censored {
 				continue
 			}
-			if b := s.back(j.run.Objectives, rose, at.from, at.to); b != nil && b.Left {
+			if b != nil {
 				at.from += b.To
 			}
 		}
@@ -285,21 +289,36 @@ func (j *phaseJudge) part(name string, at level.Level, times []span) PartResult 
 	}
 	s.conclude(nil)
 	p.Verdict, p.Reasons, p.Objectives = s.Verdict, s.Reasons, s.Objectives
-	if late := j.step.late(); p.Verdict == Breach && float64(late) > lateAllowed*float64(s.bad()) {
-		p.Verdict, p.Reasons = Inconclusive, []string{fmt.Sprintf("the client read late, so for %s it can't be told whether the threshold was met", count(late, "value"))}
+	if late := j.step.late(); p.Verdict == Breach && late > 0 {
+		s.Objectives = judgeObjectives(j.run, j.missing, j.step.earliestOf(rounds))
+		if s.conclude(nil); s.Verdict != Breach {
+			p.Verdict, p.Reasons = Inconclusive, []string{fmt.Sprintf("the client read late, so for %s of the phase it can't be told whether the threshold was met", count(late, "value"))}
+		}
 	}
 	return p
 }
 
-// lateAllowed is the share of the bad requests that may rest on late reads of the client.
-const lateAllowed = 0.1
-
-// bad counts the requests that missed an objective, over all objectives.
-func (s StepResult) bad() (n int64) {
-	for _, o := range s.Objectives {
-		n += o.Bad()
+// earliestOf are parts of the step as they would be had every chunk of the step that the client read too
+// late to tell been in one of these parts, spread over its slow requests, and within the threshold.
+func (s Step) earliestOf(parts []Step) []Step {
+	slow := map[string]int64{}
+	for _, p := range parts {
+		for name, c := range p.Counts {
+			slow[name] += c.Slow
+		}
 	}
-	return n
+	out := slices.Clone(parts)
+	for i, p := range parts {
+		out[i].Counts = map[string]Count{}
+		for name, c := range p.Counts {
+			if late := min(s.Counts[name].Late, slow[name]); late > 0 {
+				c.Slow -= (c.Slow*late + slow[name] - 1) / slow[name]
+			}
+			c.Slow = max(c.Slow, 0)
+			out[i].Counts[name] = c
+		}
+	}
+	return out
 }
 
 // expected is what the ladder says of a level: ok up to the last that held, breach from the first

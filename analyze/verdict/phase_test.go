@@ -85,13 +85,13 @@ func TestPhases(t *testing.T) {
 		censored bool
 		noBack   bool
 	}{
-		"a soak that holds":  {step: phaseStep(PhaseSoak, 4, none), held: Held, noBack: true},
+		"a soak that holds":  {step: phaseStep(PhaseSoak, 4, none), held: Held},
 		"a soak that breaks": {step: phaseStep(PhaseSoak, 4, all), held: NotHeld, why: "whole: breach at concurrency 4, where the ladder says ok", left: true, censored: true, from: 60},
 		"a soak that breaks for a while": {
 			step: phaseStep(PhaseSoak, 4, in(20, 30, 10)), held: Undecided, why: "whole: ttft: 100 of 600 bad is too near", left: true, from: 10, to: 11,
 		},
 		"a soak above the breach":      {step: phaseStep(PhaseSoak, 8, all), held: Held, left: true, censored: true, from: 60},
-		"a soak where nothing is said": {step: phaseStep(PhaseSoak, 6, none), held: Undecided, why: "the ladder concludes nothing for concurrency 6", noBack: true},
+		"a soak where nothing is said": {step: phaseStep(PhaseSoak, 6, none), held: Undecided, why: "the ladder concludes nothing for concurrency 6"},
 		"a square that breaks while it is high": {
 			step: fluctuating(square, highOfSquare(9, 0)), held: Held, left: true, from: 0, to: 0.5,
 		},
@@ -146,6 +146,15 @@ func TestAVoidPhase(t *testing.T) {
 	p := Judge(afterRun(s)).Phases[0]
 	if p.Held != Undecided || p.Round.Valid {
 		t.Errorf("%s, valid %v", p.Held, p.Round.Valid)
+	}
+	late := phaseStep(PhaseSoak, 8, func(int) int64 { return 5 })
+	late.Counts = map[string]Count{"ttft": {Total: 600, Slow: 300, Late: 20}}
+	if p := Judge(afterRun(late)).Phases[0]; p.Held != Held {
+		t.Errorf("20 of 300 slow ones read late: %s %q", p.Held, p.Reasons)
+	}
+	late.Counts = map[string]Count{"ttft": {Total: 600, Slow: 300, Late: 280}}
+	if p := Judge(afterRun(late)).Phases[0]; p.Held != Undecided || !strings.Contains(p.Reasons[0], "the client read late") {
+		t.Errorf("280 of 300 slow ones read late: %s %q", p.Held, p.Reasons)
 	}
 	slow := phaseStep(PhaseSoak, 4, func(int) int64 { return 10 })
 	slow.InFlightSeconds = 60

@@ -65,10 +65,10 @@ func TestDrill(t *testing.T) {
 		measuredFor time.Duration
 	}{
 		"undone in time":       {at: 2 * s, lasts: 3 * s, lines: []string{"drill at 2s", "restore at 5s"}, measuredFor: 10 * s},
-		"undone at the end":    {at: 2 * s, lines: []string{"drill at 2s", "restore at 10.5s"}, measuredFor: 10 * s},
-		"interrupted in it":    {at: 2 * s, lasts: 5 * s, interrupt: 4500 * time.Millisecond, lines: []string{"drill at 2s", "restore at 4s"}, stopped: drive.Interrupted, measuredFor: 4 * s},
-		"aborted in it":        {at: 2 * s, lasts: 5 * s, interrupt: 4500 * time.Millisecond, abort: true, lines: []string{"drill at 2s", "restore at 4s"}, stopped: drive.Interrupted, measuredFor: 4 * s},
-		"interrupted before":   {at: 2 * s, lasts: 5 * s, interrupt: 1500 * time.Millisecond, stopped: drive.Interrupted, measuredFor: s},
+		"undone at the end":    {at: 2 * s, lines: []string{"drill at 2s", "restore at 10.2s"}, measuredFor: 10 * s},
+		"interrupted in it":    {at: 2 * s, lasts: 5 * s, interrupt: 4600 * time.Millisecond, lines: []string{"drill at 2s", "restore at 4.3s"}, stopped: drive.Interrupted, measuredFor: 4300 * time.Millisecond},
+		"aborted in it":        {at: 2 * s, lasts: 5 * s, interrupt: 4600 * time.Millisecond, abort: true, lines: []string{"drill at 2s", "restore at 4.3s"}, stopped: drive.Interrupted, measuredFor: 4300 * time.Millisecond},
+		"interrupted before":   {at: 2 * s, lasts: 5 * s, interrupt: 1600 * time.Millisecond, stopped: drive.Interrupted, measuredFor: 1300 * time.Millisecond},
 		"a drill that fails":   {at: 2 * s, lasts: 5 * s, broken: errors.New("exit status 3"), lines: []string{"drill at 2s", "restore at 2s"}, stopped: "drill: exit status 3", measuredFor: 2 * s},
 		"never reached its at": {at: 30 * s, measuredFor: 10 * s},
 	} {
@@ -87,7 +87,7 @@ func TestDrill(t *testing.T) {
 				}
 				d := &diary{rec: newTape(), broken: tc.broken}
 				sum, err := d.drill(tc.at, tc.lasts).Drive(ctx, drive.Step{
-					Warmup: 1, Bounds: plan.Step{Duration: 10 * s}, Body: body, Recorder: d.rec, Sender: fake{service: s / 2}, Grace: 5 * s, Abort: abort,
+					Warmup: 1, Bounds: plan.Step{Duration: 10 * s}, Body: body, Recorder: d.rec, Sender: fake{service: 300 * time.Millisecond}, Grace: 5 * s, Abort: abort,
 				})
 				if err != nil {
 					t.Fatal(err)
