@@ -104,7 +104,8 @@ func flags(c *config, stdout, stderr io.Writer) *kingpin.Application {
 		Default("never").EnumVar(&c.exitOn, "never", "mismatch", "down")
 	app.Flag("collector.timeout", "Time that a scrape waits for one collector, where the scraper doesn't ask for less.").
 		Default(collector.DefaultTimeout.String()).DurationVar(&c.options.Timeout)
-	app.Flag("web.timeout-offset", "Part of the scraper's time-out that is left for sending the page.").Default("500ms").DurationVar(&c.offset)
+	app.Flag("web.timeout-offset", "Part of the scraper's time-out that is left for sending the page, a fifth of it at most.").
+		Default(collector.DefaultOffset.String()).DurationVar(&c.offset)
 	promslogflag.AddFlags(app, &c.log)
 	return app
 }
@@ -226,6 +227,9 @@ func serve(ctx context.Context, c *config) error {
 	}
 	defer set.Close()
 
+	if c.offset == 0 {
+		c.offset = -1 // nothing; zero would be the usual
+	}
 	handler, err := c.pages(collector.Handler(set, collector.HandlerOptions{
 		Also: c.own(), MaxRequests: c.maxRequests, Offset: c.offset, Logger: log,
 	}))

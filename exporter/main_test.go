@@ -36,7 +36,7 @@ func (o *output) String() string {
 }
 
 // started runs the program on a free port until the test ends; stop ends it and returns its status.
-func started(t *testing.T, args ...string) (url string, log *output, stop func() int) {
+func started(t testing.TB, args ...string) (url string, log *output, stop func() int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	log = &output{}
