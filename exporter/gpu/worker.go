@@ -377,7 +377,8 @@ func (w *worker) hold(ctx context.Context, reason string, limit time.Duration) {
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	tick := time.NewTicker(w.Interval)
+	// Often enough not to be stale, and no oftener: most machines without a GPU stay so.
+	tick := time.NewTicker(max(w.Interval, staleAfter/2))
 	defer tick.Stop()
 	for {
 		var gpus []GPU
