@@ -103,7 +103,7 @@ func (c *runCommand) options(logger *slog.Logger, stderr io.Writer) (run.Options
 	if err := errors.Join(planErr, sloErr); err != nil {
 		return run.Options{}, err
 	}
-	if err := p.CheckEnvironment(c.allowProduction); err != nil {
+	if err := errors.Join(p.CheckEnvironment(c.allowProduction), p.CheckCommands()); err != nil {
 		return run.Options{}, err
 	}
 	if c.id == "" {
