@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -22,8 +23,9 @@ const (
 	// idleConnTime is below the 5 s after which uvicorn and llama.cpp close an idle connection, so
 	// that a request is not written into a connection that is just being closed.
 	idleConnTime = 4 * time.Second
-	// readBuffer is how much of a body is taken at once.
-	readBuffer = 16 << 10
+	// readBuffer is how much of a body is taken at once: what the transport reads of a connection at
+	// once. Every stream has one.
+	readBuffer = 4 << 10
 )
 
 // Timeouts are the deadlines of one request, each on its own; 0 means none. Connect counts from
@@ -86,7 +88,7 @@ func NewClient(o Options) (*Client, error) {
 	c.url = u
 	c.transport = newTransport(o)
 	c.buffers.New = func() any {
-		b := make([]byte, readBuffer)
+		b := bytes.Repeat([]byte{unwritten}, readBuffer)
 		return &b
 	}
 	return c, nil
