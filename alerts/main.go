@@ -18,6 +18,7 @@ import (
 	"firstbreach/alerts/routing"
 	"firstbreach/alerts/rules"
 	"firstbreach/internal/capacity"
+	"firstbreach/internal/generated"
 	"firstbreach/internal/release"
 	"firstbreach/internal/slo"
 	"firstbreach/internal/strictyaml"
@@ -99,13 +100,13 @@ func command(args []string, stdout, stderr io.Writer) int {
 }
 
 // generate makes every file in memory: either all of them can be written, or nothing is.
-func (c *config) generate(stderr io.Writer) ([]output.File, error) {
+func (c *config) generate(stderr io.Writer) ([]generated.File, error) {
 	slos, err := c.load()
 	if err != nil {
 		return nil, err
 	}
 	var problems []strictyaml.Problem
-	var files []output.File
+	var files []generated.File
 	for _, f := range slos {
 		made, err := c.rules(f, stderr)
 		var listed *strictyaml.Error
@@ -162,7 +163,7 @@ func (c *config) load() ([]*slo.File, error) {
 	return files, nil
 }
 
-func (c *config) rules(f *slo.File, stderr io.Writer) ([]output.File, error) {
+func (c *config) rules(f *slo.File, stderr io.Writer) ([]generated.File, error) {
 	opts := c.options
 	var err error
 	if opts.Capacity, err = c.capacity(f); err != nil {
@@ -202,8 +203,8 @@ func (c *config) capacity(f *slo.File) (*capacity.File, error) {
 	return nil, nil
 }
 
-func (c *config) current(files []output.File) error {
-	changed, stale, err := output.Compare(c.out, files)
+func (c *config) current(files []generated.File) error {
+	changed, stale, err := generated.Compare(c.out, files, output.Ours)
 	if err != nil {
 		return err
 	}
@@ -213,8 +214,8 @@ func (c *config) current(files []output.File) error {
 	return nil
 }
 
-func (c *config) write(files []output.File, stdout io.Writer) error {
-	changed, err := output.Write(c.out, files)
+func (c *config) write(files []generated.File, stdout io.Writer) error {
+	changed, err := generated.Write(c.out, files, output.Ours)
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,4 @@
-// Package output turns generated rules, tests and routing into files, writes them, and tells whether
-// those that lie there are current.
+// Package output prints generated rules, tests and routing as files.
 //
-// What is in them is for packages rules, ruletest and routing.
+// What is in them is for packages rules, ruletest and routing; package generated writes them.
 package output

@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/prometheus/common/model"
@@ -21,6 +18,7 @@ import (
 	"firstbreach/alerts/routing"
 	"firstbreach/alerts/rules"
 	"firstbreach/alerts/ruletest"
+	"firstbreach/internal/generated"
 	"firstbreach/internal/slo"
 )
 
@@ -36,14 +34,8 @@ func RuleFile(service string) string { return service + ".rules.yml" }
 // TestFile: see RuleFile.
 func TestFile(service string) string { return service + ".rules_test.yml" }
 
-// File is one generated file.
-type File struct {
-	Name    string
-	Content []byte
-}
-
 // Rules prints the rules of a service and their tests.
-func Rules(f *slo.File, set *rules.Set) ([]File, error) {
+func Rules(f *slo.File, set *rules.Set) ([]generated.File, error) {
 	if len(set.Groups) == 0 {
 		return nil, fmt.Errorf("%s: no objective becomes a rule: give one an owner and an action", f.Path)
 	}
@@ -63,11 +55,11 @@ func Rules(f *slo.File, set *rules.Set) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []File{{RuleFile(f.Service), rulesText}, {TestFile(f.Service), testText}}, nil
+	return []generated.File{{Name: RuleFile(f.Service), Content: rulesText}, {Name: TestFile(f.Service), Content: testText}}, nil
 }
 
 // Routing prints the Alertmanager's configuration and its message templates.
-func Routing(files []*slo.File, c *routing.Config) ([]File, error) {
+func Routing(files []*slo.File, c *routing.Config) ([]generated.File, error) {
 	var sources []string
 	for _, f := range files {
 		sources = append(sources, filepath.Base(f.Path))
@@ -78,7 +70,7 @@ func Routing(files []*slo.File, c *routing.Config) ([]File, error) {
 		return nil, err
 	}
 	comment := "{{/* " + mark + ". DO NOT EDIT. */}}\n"
-	return []File{{RoutingFile, text}, {routing.Templates, []byte(comment + routing.MessageTemplates)}}, nil
+	return []generated.File{{Name: RoutingFile, Content: text}, {Name: routing.Templates, Content: []byte(comment + routing.MessageTemplates)}}, nil
 }
 
 func header(f *slo.File, notes []string) string {
@@ -146,67 +138,8 @@ func readsBack(text []byte, want []rulefmt.RuleGroup) error {
 	return nil
 }
 
-// Write writes the files to dir, each whole or not at all, and removes generated files of before
-// that are no more. It returns the names of what changed.
-func Write(dir string, files []File) ([]string, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("the rules can't be written: %w", err)
-	}
-	changed, stale, err := Compare(dir, files)
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range files {
-		if !slices.Contains(changed, f.Name) {
-			continue
-		}
-		temporary := filepath.Join(dir, "."+f.Name+".new")
-		if err := os.WriteFile(temporary, f.Content, 0o644); err != nil {
-			return nil, fmt.Errorf("the rules can't be written: %w", err)
-		}
-		if err := os.Rename(temporary, filepath.Join(dir, f.Name)); err != nil {
-			return nil, fmt.Errorf("the rules can't be written: %w", err)
-		}
-	}
-	for _, name := range stale {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil {
-			return nil, fmt.Errorf("%s is of a service that is no more and can't be removed: %w", name, err)
-		}
-	}
-	return append(changed, stale...), nil
-}
-
-// Compare lists the files that differ from those in dir, and generated files there that are no more.
-func Compare(dir string, files []File) (changed, stale []string, err error) {
-	ours := map[string]bool{}
-	for _, f := range files {
-		ours[f.Name] = true
-		have, err := os.ReadFile(filepath.Join(dir, f.Name))
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.Equal(have, f.Content) {
-			changed = append(changed, f.Name)
-		} else if err != nil {
-			return nil, nil, err
-		}
-	}
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return changed, nil, nil
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, e := range entries {
-		if e.IsDir() || ours[e.Name()] || !strings.Contains(e.Name(), ".rules") {
-			continue
-		}
-		have, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			return nil, nil, err
-		}
-		first, _, _ := bytes.Cut(have, []byte("\n"))
-		if bytes.Contains(first, []byte(mark)) {
-			stale = append(stale, e.Name())
-		}
-	}
-	return changed, stale, nil
+// Ours reports whether a file is one of a service's that was generated before.
+func Ours(name string, content []byte) bool {
+	first, _, _ := bytes.Cut(content, []byte("\n"))
+	return strings.Contains(name, ".rules") && bytes.Contains(first, []byte(mark))
 }

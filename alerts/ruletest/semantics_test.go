@@ -12,6 +12,7 @@ import (
 	"firstbreach/alerts/output"
 	"firstbreach/alerts/rules"
 	"firstbreach/internal/capacity"
+	"firstbreach/internal/promplay"
 	"firstbreach/internal/slo"
 )
 
@@ -44,8 +45,13 @@ const (
 	success = "- {name: success, layer: user, signal: success_ratio, target: 99%, owner: team, action: Act.}\n"
 )
 
+// series is shorter to write, and to read, than the struct with its keys.
+func series(name string, labels map[string]string, at func(int) float64) promplay.Series {
+	return promplay.Series{Name: name, Labels: labels, At: at}
+}
+
 // vllm is a page of vLLM's counters, per minute: answered, of them in time, failed.
-func vllm(answered, inTime, failed func(int) float64) []series {
+func vllm(answered, inTime, failed func(int) float64) []promplay.Series {
 	job := map[string]string{"job": "serving", "instance": "a:1"}
 	with := func(more ...string) map[string]string {
 		set := map[string]string{}
@@ -58,72 +64,72 @@ func vllm(answered, inTime, failed func(int) float64) []series {
 		return set
 	}
 	api := "/v1/chat/completions"
-	list := []series{
-		{"up", job, func(int) float64 { return 1 }},
-		{"vllm:time_to_first_token_seconds_count", with("engine", "0"), answered},
-		{"vllm:time_to_first_token_seconds_bucket", with("engine", "0", "le", "1.0"), inTime},
-		{"http_requests_total", with("handler", api, "status", "2xx"), answered},
+	list := []promplay.Series{
+		series("up", job, func(int) float64 { return 1 }),
+		series("vllm:time_to_first_token_seconds_count", with("engine", "0"), answered),
+		series("vllm:time_to_first_token_seconds_bucket", with("engine", "0", "le", "1.0"), inTime),
+		series("http_requests_total", with("handler", api, "status", "2xx"), answered),
 	}
 	if failed != nil {
-		list = append(list, series{"http_requests_total", with("handler", api, "status", "5xx"), failed})
+		list = append(list, series("http_requests_total", with("handler", api, "status", "5xx"), failed))
 	}
 	return list
 }
 
 // No counter of failures before the first failure: the ratio is 0, not nothing.
 func TestNoFailureSeriesYet(t *testing.T) {
-	p := newPlayer(t, ruleText(t, "vllm", ttft+success))
-	p.run(10, vllm(counter(60), counter(60), nil)...)
+	p := promplay.New(t, ruleText(t, "vllm", ttft+success))
+	p.Run(10, vllm(promplay.Counter(60), promplay.Counter(60), nil)...)
 	for _, name := range []string{"ttft", "success"} {
-		if v, ok := p.value(`slo:bad_requests:ratio5m{slo="` + name + `"}`); !ok || v != 0 {
+		if v, ok := p.Value(`slo:bad_requests:ratio5m{slo="` + name + `"}`); !ok || v != 0 {
 			t.Errorf("%s: bad share %v, %v; want 0", name, v, ok)
 		}
 	}
-	if got := p.firing(); len(got) > 0 {
+	if got := p.Firing(); len(got) > 0 {
 		t.Error(got)
 	}
 }
 
 // An idle stretch has no share, and doesn't make the budget of a month NaN.
 func TestIdleIsNeitherGoodNorBad(t *testing.T) {
-	p := newPlayer(t, ruleText(t, "vllm", success))
+	p := promplay.New(t, ruleText(t, "vllm", success))
 	busy := func(m int) float64 { return 60 * math.Min(float64(m), 20) }
-	p.run(130, vllm(busy, busy, nil)...)
-	if v, ok := p.value(`slo:bad_requests:ratio5m`); ok {
+	p.Run(130, vllm(busy, busy, nil)...)
+	if v, ok := p.Value(`slo:bad_requests:ratio5m`); ok {
 		t.Errorf("share of an idle service: %v", v)
 	}
-	if v, ok := p.value(`slo:error_budget_remaining:ratio`); !ok || v != 1 {
+	if v, ok := p.Value(`slo:error_budget_remaining:ratio`); !ok || v != 1 {
 		t.Errorf("budget left %v, %v; want 1", v, ok)
 	}
-	if got := p.firing(); len(got) > 0 {
+	if got := p.Firing(); len(got) > 0 {
 		t.Error(got)
 	}
 }
 
 // Fast 503s are bad for the latency objective as well: they must not look like low latency.
 func TestFailuresCountAgainstLatency(t *testing.T) {
-	p := newPlayer(t, ruleText(t, "vllm", ttft))
-	p.run(70, vllm(counter(6), counter(6), counter(54))...)
-	if v, _ := p.value(`slo:bad_requests:ratio1h`); math.Abs(v-0.9) > 1e-9 {
+	p := promplay.New(t, ruleText(t, "vllm", ttft))
+	p.Run(70, vllm(promplay.Counter(6), promplay.Counter(6), promplay.Counter(54))...)
+	if v, _ := p.Value(`slo:bad_requests:ratio1h`); math.Abs(v-0.9) > 1e-9 {
 		t.Errorf("bad share %v, want 0.9", v)
 	}
 	want := []string{"FirstbreachErrorBudgetBurn ttft critical 1h", "FirstbreachErrorBudgetBurn ttft critical 6h", "FirstbreachErrorBudgetBurn ttft warning 1d", "FirstbreachErrorBudgetBurn ttft warning 3d"}
-	if diff := cmp.Diff(want, p.firing()); diff != "" {
+	if diff := cmp.Diff(want, p.Firing()); diff != "" {
 		t.Error(diff)
 	}
 }
 
 // Two data-parallel ranks of one instance are added up; a bucket of one is not matched with the other.
 func TestRanksAreAddedUp(t *testing.T) {
-	p := newPlayer(t, ruleText(t, "vllm", ttft))
-	second := vllm(counter(30), counter(0), nil)
+	p := promplay.New(t, ruleText(t, "vllm", ttft))
+	second := vllm(promplay.Counter(30), promplay.Counter(0), nil)
 	for i := range second {
-		if second[i].labels["engine"] == "0" {
-			second[i].labels["engine"] = "1"
+		if second[i].Labels["engine"] == "0" {
+			second[i].Labels["engine"] = "1"
 		}
 	}
-	p.run(10, append(vllm(counter(30), counter(30), nil), second[1], second[2])...)
-	if v, _ := p.value(`slo:bad_requests:ratio5m`); v != 0.5 {
+	p.Run(10, append(vllm(promplay.Counter(30), promplay.Counter(30), nil), second[1], second[2])...)
+	if v, _ := p.Value(`slo:bad_requests:ratio5m`); v != 0.5 {
 		t.Errorf("bad share %v, want 0.5", v)
 	}
 }
@@ -136,26 +142,26 @@ func TestLowTraffic(t *testing.T) {
 		}
 		return 1
 	}
-	p := newPlayer(t, ruleText(t, "vllm", success))
-	p.run(60, vllm(func(m int) float64 { return math.Floor(float64(m) / 20) }, counter(0), once)...)
-	if got := p.firing(); len(got) > 0 {
+	p := promplay.New(t, ruleText(t, "vllm", success))
+	p.Run(60, vllm(func(m int) float64 { return math.Floor(float64(m) / 20) }, promplay.Counter(0), once)...)
+	if got := p.Firing(); len(got) > 0 {
 		t.Errorf("fires on one bad request: %v", got)
 	}
 }
 
-func probe(ok, failed func(int) float64) []series {
+func probe(ok, failed func(int) float64) []promplay.Series {
 	set := func(outcome string) map[string]string {
 		return map[string]string{"job": "probe", "instance": "p:1", "outcome": outcome}
 	}
-	return []series{
-		{"up", map[string]string{"job": "probe", "instance": "p:1"}, func(int) float64 { return 1 }},
-		{"loadgen_requests_total", set("ok"), ok}, {"loadgen_requests_total", set("dropped"), failed},
+	return []promplay.Series{
+		series("up", map[string]string{"job": "probe", "instance": "p:1"}, func(int) float64 { return 1 }),
+		series("loadgen_requests_total", set("ok"), ok), series("loadgen_requests_total", set("dropped"), failed),
 	}
 }
 
 // A probe sends few requests: no floor on them may mute it, and one that fails alone is no alarm.
 func TestProbeIsNotMuted(t *testing.T) {
-	p := newPlayer(t, ruleText(t, "probe", success))
+	p := promplay.New(t, ruleText(t, "probe", success))
 	every5 := func(m int) float64 { return math.Floor(float64(m) / 5) }
 	one := func(m int) float64 {
 		if m < 60 {
@@ -163,14 +169,14 @@ func TestProbeIsNotMuted(t *testing.T) {
 		}
 		return 1
 	}
-	p.run(70, probe(func(m int) float64 { return every5(m) - one(m) }, one)...)
-	if got := p.firing(); len(got) > 0 {
+	p.Run(70, probe(func(m int) float64 { return every5(m) - one(m) }, one)...)
+	if got := p.Firing(); len(got) > 0 {
 		t.Errorf("fires on one bad probe: %v", got)
 	}
-	p = newPlayer(t, ruleText(t, "probe", success))
+	p = promplay.New(t, ruleText(t, "probe", success))
 	good := func(m int) float64 { return math.Min(every5(m), 12) }
-	p.run(80, probe(good, func(m int) float64 { return every5(m) - good(m) })...)
-	got := strings.Join(p.firing(), "; ")
+	p.Run(80, probe(good, func(m int) float64 { return every5(m) - good(m) })...)
+	got := strings.Join(p.Firing(), "; ")
 	if !strings.Contains(got, "FirstbreachErrorBudgetBurn success critical 1h") {
 		t.Errorf("three failed probes in a row: %q", got)
 	}
@@ -178,58 +184,58 @@ func TestProbeIsNotMuted(t *testing.T) {
 
 // A restart of the engine sets its counters to 0: that is no negative traffic.
 func TestCounterReset(t *testing.T) {
-	p := newPlayer(t, ruleText(t, "vllm", ttft))
+	p := promplay.New(t, ruleText(t, "vllm", ttft))
 	restarted := func(m int) float64 { return 60 * float64(m%30) }
-	p.run(70, vllm(restarted, restarted, nil)...)
-	if v, ok := p.value(`slo:bad_requests:ratio1h`); !ok || v != 0 {
+	p.Run(70, vllm(restarted, restarted, nil)...)
+	if v, ok := p.Value(`slo:bad_requests:ratio1h`); !ok || v != 0 {
 		t.Errorf("bad share %v, %v; want 0", v, ok)
 	}
 }
 
 // A dropped bucket leaves an objective that nobody measures: that is said, and nothing else fires.
 func TestNotMeasured(t *testing.T) {
-	p := newPlayer(t, ruleText(t, "vllm", ttft))
-	page := vllm(counter(60), counter(60), nil)
-	p.run(30, page[0], page[1], page[3])
-	if diff := cmp.Diff([]string{"FirstbreachObjectiveNotMeasured ttft warning"}, p.firing()); diff != "" {
+	p := promplay.New(t, ruleText(t, "vllm", ttft))
+	page := vllm(promplay.Counter(60), promplay.Counter(60), nil)
+	p.Run(30, page[0], page[1], page[3])
+	if diff := cmp.Diff([]string{"FirstbreachObjectiveNotMeasured ttft warning"}, p.Firing()); diff != "" {
 		t.Error(diff)
 	}
 }
 
 // An alert for each full instance, and none for the sum of many that are well.
 func TestCapacityIsPerInstance(t *testing.T) {
-	p := newPlayer(t, ruleText(t, "vllm", success+"- {name: capacity, layer: user, signal: capacity, min_concurrency: 4, owner: team, action: Act.}\n"))
-	gauge := func(name, instance string, v float64) series {
-		return series{"vllm:num_requests_" + name, map[string]string{"job": "serving", "instance": instance, "engine": "0"}, func(int) float64 { return v }}
+	p := promplay.New(t, ruleText(t, "vllm", success+"- {name: capacity, layer: user, signal: capacity, min_concurrency: 4, owner: team, action: Act.}\n"))
+	gauge := func(name, instance string, v float64) promplay.Series {
+		return series("vllm:num_requests_"+name, map[string]string{"job": "serving", "instance": instance, "engine": "0"}, func(int) float64 { return v })
 	}
-	up := series{"up", map[string]string{"job": "serving", "instance": "a:1"}, func(int) float64 { return 1 }}
-	page := append(vllm(counter(60), counter(60), nil)[1:], up, gauge("running", "a:1", 8), gauge("waiting", "a:1", 0), gauge("running", "b:1", 8), gauge("waiting", "b:1", 0))
-	p.run(10, page...)
-	if got := p.firing(); len(got) > 0 {
+	up := series("up", map[string]string{"job": "serving", "instance": "a:1"}, func(int) float64 { return 1 })
+	page := append(vllm(promplay.Counter(60), promplay.Counter(60), nil)[1:], up, gauge("running", "a:1", 8), gauge("waiting", "a:1", 0), gauge("running", "b:1", 8), gauge("waiting", "b:1", 0))
+	p.Run(10, page...)
+	if got := p.Firing(); len(got) > 0 {
 		t.Errorf("fires at what was measured to hold: %v", got)
 	}
-	p = newPlayer(t, ruleText(t, "vllm", success+"- {name: capacity, layer: user, signal: capacity, min_concurrency: 4, owner: team, action: Act.}\n"))
-	p.run(10, append(page, gauge("running", "c:1", 8), gauge("waiting", "c:1", 1))...)
-	if diff := cmp.Diff([]string{"FirstbreachCapacityExceeded capacity warning"}, p.firing()); diff != "" {
+	p = promplay.New(t, ruleText(t, "vllm", success+"- {name: capacity, layer: user, signal: capacity, min_concurrency: 4, owner: team, action: Act.}\n"))
+	p.Run(10, append(page, gauge("running", "c:1", 8), gauge("waiting", "c:1", 1))...)
+	if diff := cmp.Diff([]string{"FirstbreachCapacityExceeded capacity warning"}, p.Firing()); diff != "" {
 		t.Error(diff)
 	}
 }
 
 // An expression that gives several series makes one alert, not a rule that fails.
 func TestExpressionOfManySeries(t *testing.T) {
-	p := newPlayer(t, ruleText(t, "vllm", success+"- {name: db, layer: service, promql: 'db_latency', max: 0.2, owner: team, action: Act.}\n"))
-	db := func(slo string, v float64) series {
-		return series{"db_latency", map[string]string{"slo": slo, "owner": "other"}, func(int) float64 { return v }}
+	p := promplay.New(t, ruleText(t, "vllm", success+"- {name: db, layer: service, promql: 'db_latency', max: 0.2, owner: team, action: Act.}\n"))
+	db := func(slo string, v float64) promplay.Series {
+		return series("db_latency", map[string]string{"slo": slo, "owner": "other"}, func(int) float64 { return v })
 	}
-	p.run(3, append(vllm(counter(60), counter(60), nil), db("x", 0.3), db("y", 0.4))...)
-	if diff := cmp.Diff([]string{"FirstbreachThresholdCrossed db warning"}, p.firing()); diff != "" {
+	p.Run(3, append(vllm(promplay.Counter(60), promplay.Counter(60), nil), db("x", 0.3), db("y", 0.4))...)
+	if diff := cmp.Diff([]string{"FirstbreachThresholdCrossed db warning"}, p.Firing()); diff != "" {
 		t.Error(diff)
 	}
 }
 
 // sglang_ is how some proxies store sglang:.
 func TestEscapedNames(t *testing.T) {
-	p := newPlayer(t, ruleText(t, "sglang", ttft))
+	p := promplay.New(t, ruleText(t, "sglang", ttft))
 	set := func(more ...string) map[string]string {
 		m := map[string]string{"job": "serving", "instance": "a:1", "model_name": "m"}
 		if len(more) > 0 {
@@ -237,9 +243,9 @@ func TestEscapedNames(t *testing.T) {
 		}
 		return m
 	}
-	p.run(10, series{"sglang_time_to_first_token_seconds_count", set(), counter(60)},
-		series{"sglang_time_to_first_token_seconds_bucket", set("le", "1"), counter(45)})
-	if v, _ := p.value(`slo:bad_requests:ratio5m`); v != 0.25 {
+	p.Run(10, series("sglang_time_to_first_token_seconds_count", set(), promplay.Counter(60)),
+		series("sglang_time_to_first_token_seconds_bucket", set("le", "1"), promplay.Counter(45)))
+	if v, _ := p.Value(`slo:bad_requests:ratio5m`); v != 0.25 {
 		t.Errorf("bad share %v, want 0.25", v)
 	}
 }

@@ -99,6 +99,8 @@ func (w *world) serve() string {
 type stepSpec struct {
 	phase             string
 	round, step, conc int
+	rate              float64 // of an open loop; the label then stands instead of the concurrency
+	class             string
 	start, length     float64        // seconds; warmup is the first tenth, drain the last
 	ttft              []float64      // of the measured ok requests
 	failed            map[string]int // measured requests that weren't ok, by outcome
@@ -107,7 +109,16 @@ type stepSpec struct {
 }
 
 func (s stepSpec) id() []string {
-	return []string{signal.LabelPhase, s.phase, signal.LabelRound, strconv.Itoa(s.round), signal.LabelStep, strconv.Itoa(s.step), signal.LabelConcurrency, strconv.Itoa(s.conc)}
+	id := []string{signal.LabelPhase, s.phase, signal.LabelRound, strconv.Itoa(s.round), signal.LabelStep, strconv.Itoa(s.step)}
+	if s.rate > 0 {
+		id = append(id, signal.LabelRate, strconv.FormatFloat(s.rate, 'f', -1, 64))
+	} else {
+		id = append(id, signal.LabelConcurrency, strconv.Itoa(s.conc))
+	}
+	if s.class != "" {
+		id = append(id, signal.LabelClass, s.class)
+	}
+	return id
 }
 
 func (s stepSpec) edges(window string) (from, to float64) {
@@ -303,7 +314,7 @@ func (w *world) manifest(r runSpec) *record.Manifest {
 	}
 	for _, s := range r.steps {
 		ms := record.ManifestStep{
-			Phase: s.phase, Round: s.round, Step: s.step, Concurrency: s.conc, StartedAt: w.time(s.start), Totals: map[string]record.Totals{},
+			Phase: s.phase, Round: s.round, Step: s.step, Concurrency: s.conc, Rate: s.rate, Class: s.class, StartedAt: w.time(s.start), Totals: map[string]record.Totals{},
 		}
 		ended := w.time(s.start + s.length)
 		ms.EndedAt, m.EndedAt = &ended, &ended

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/prometheus/common/model"
 
@@ -105,15 +104,15 @@ func (l *loader) sumQuestion(h histogram) question {
 // The quantiles that the report shows.
 func quantiles() []float64 { return []float64{0.5, 0.95, 0.99} }
 
-// quantileQuestion asks for one quantile by the labels given. Native histograms come first: their
+// quantileQuestion asks for one quantile by the labels given, which are those of a level or a step. Native histograms come first: their
 // buckets are narrower. Where every series has one the classic ones aren't read at all.
-func (l *loader) quantileQuestion(h histogram, q float64, by ...string) question {
+func (l *loader) quantileQuestion(h histogram, q float64, of string, by ...string) question {
 	native := promexpr.HistogramQuantile(q,
 		promexpr.SumBy(promexpr.AvgBy(l.last(h.metric, measured()), stepLabels()...), by...))
 	withLE := append([]string{labelLE}, by...)
 	classic := promexpr.HistogramQuantile(q,
 		promexpr.SumBy(promexpr.MaxBy(l.last(h.metric+suffixBucket, measured()), stepLabels(labelLE)...), withLE...))
-	asked := question{name: fmt.Sprintf("P%g of %s by %s", q*100, h.metric, by[len(by)-1]), at: l.until}
+	asked := question{name: fmt.Sprintf("P%g of %s by %s", q*100, h.metric, of), at: l.until}
 	switch f := l.forms[h.metric]; {
 	case f.native == 0:
 		asked.expr = classic
@@ -133,13 +132,13 @@ func (l *loader) quantileQuestions() []question {
 			continue
 		}
 		for _, q := range quantiles() {
-			one := l.quantileQuestion(h, q, oneStepLabels()...)
+			one := l.quantileQuestion(h, q, "step", oneStepLabels()...)
 			one.take = func(a answer) error {
 				return l.each(a, func(s *step, _ model.Metric, v float64) {
 					setQuantile(&s.TTFT, &s.E2E, &s.TPOT, h.signal, q, finite(v))
 				})
 			}
-			pooled := l.quantileQuestion(h, q, signal.LabelPhase, signal.LabelConcurrency)
+			pooled := l.quantileQuestion(h, q, "level", pooledLabels()...)
 			pooled.take = func(a answer) error { return l.takePooled(a, h.signal, q) }
 			qs = append(qs, one, pooled)
 		}
@@ -154,23 +153,26 @@ func (l *loader) takePooled(a answer, sig string, q float64) error {
 		return err
 	}
 	for _, s := range v {
-		n, err := strconv.Atoi(string(s.Metric[signal.LabelConcurrency]))
+		of := verdict.StepLatency{Phase: string(s.Metric[signal.LabelPhase]), Class: string(s.Metric[signal.LabelClass])}
+		lvl, err := levelOf(s.Metric)
 		if err != nil {
-			return fmt.Errorf("series %s: the label %s is not a whole number", s.Metric, signal.LabelConcurrency)
+			return err
 		}
-		p := l.pool(string(s.Metric[signal.LabelPhase]), n)
+		of.Concurrency, of.Rate = lvl.Concurrency, lvl.Rate
+		p := l.pool(of)
 		setQuantile(&p.TTFT, &p.E2E, &p.TPOT, sig, q, finite(float64(s.Value)))
 	}
 	return nil
 }
 
-// pool is the latency of one step over all rounds, made on first use and kept in order.
-func (l *loader) pool(phase string, concurrency int) *verdict.StepLatency {
-	i, ok := slices.BinarySearchFunc(l.run.Latency, verdict.StepLatency{Phase: phase, Concurrency: concurrency}, func(a, b verdict.StepLatency) int {
-		return cmp.Or(cmp.Compare(phaseRank(a.Phase), phaseRank(b.Phase)), cmp.Compare(a.Phase, b.Phase), cmp.Compare(a.Concurrency, b.Concurrency))
+// pool is the latency of one level over all rounds, made on first use and kept in order.
+func (l *loader) pool(of verdict.StepLatency) *verdict.StepLatency {
+	i, ok := slices.BinarySearchFunc(l.run.Latency, of, func(a, b verdict.StepLatency) int {
+		return cmp.Or(cmp.Compare(phaseRank(a.Phase), phaseRank(b.Phase)), cmp.Compare(a.Phase, b.Phase), cmp.Compare(a.Class, b.Class),
+			a.Level().Compare(b.Level()))
 	})
 	if !ok {
-		l.run.Latency = slices.Insert(l.run.Latency, i, verdict.StepLatency{Phase: phase, Concurrency: concurrency})
+		l.run.Latency = slices.Insert(l.run.Latency, i, of)
 	}
 	return &l.run.Latency[i]
 }

@@ -89,7 +89,7 @@ func (l *loader) describe() *verdict.Run {
 	run := &verdict.Run{ID: l.RunID, Service: l.SLO.Service, Objectives: objectives(l.SLO)}
 	if m := l.Manifest; m != nil {
 		run.Manifest, run.State, run.Reason = true, string(m.State), m.Reason
-		run.Ladder, run.Rounds, run.Conditions = slices.Clone(m.Ladder), m.Rounds, m.Conditions
+		run.Ladder, run.Rates, run.Rounds, run.Conditions = slices.Clone(m.Ladder), slices.Clone(m.Rates), m.Rounds, m.Conditions
 	}
 	return run
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"firstbreach/analyze/verdict"
+	"firstbreach/internal/level"
 	"firstbreach/internal/promexpr"
 	"firstbreach/internal/signal"
 	"firstbreach/loadgen/plan"
@@ -20,33 +21,44 @@ import (
 )
 
 // labelShard tells the load generators of one sharded run apart; without shards there is none.
-const labelShard = "shard"
+const labelShard = signal.LabelShard
 
 // stepLabels are the labels that the totals of a step are kept apart by. Everything else, such as
 // instance, replica and prometheus, tells copies of the same series apart, and is taken by max.
 func stepLabels(more ...string) []string {
-	return append([]string{signal.LabelPhase, signal.LabelRound, signal.LabelStep, signal.LabelConcurrency, labelShard}, more...)
+	return append(append(oneStepLabels(), labelShard), more...)
 }
 
 // oneStepLabels are the labels of one step of one round, over its shards.
 func oneStepLabels() []string {
-	return []string{signal.LabelPhase, signal.LabelRound, signal.LabelStep, signal.LabelConcurrency}
+	return []string{signal.LabelPhase, signal.LabelRound, signal.LabelStep, signal.LabelConcurrency, signal.LabelRate, signal.LabelClass}
 }
 
-// stepKey names one step of one round.
+// pooledLabels are the labels of one level of one phase, over its rounds, steps and shards.
+func pooledLabels() []string {
+	return []string{signal.LabelPhase, signal.LabelConcurrency, signal.LabelRate, signal.LabelClass}
+}
+
+// stepKey names one step of one round; where a plan has classes of requests, one class of it.
 type stepKey struct {
-	phase                    string
-	round, step, concurrency int
+	phase       string
+	round, step int
+	level       level.Level
+	class       string
 }
 
 func (k stepKey) String() string {
-	return fmt.Sprintf("%s, round %d, step %d, concurrency %d", k.phase, k.round, k.step, k.concurrency)
+	text := fmt.Sprintf("%s, round %d, step %d, %s", k.phase, k.round, k.step, k.level.Words())
+	if k.class != "" {
+		text += ", class " + k.class
+	}
+	return text
 }
 
 // compare orders the steps of which it isn't known when they began.
 func (k stepKey) compare(o stepKey) int {
 	return cmp.Or(cmp.Compare(k.round, o.round), cmp.Compare(phaseRank(k.phase), phaseRank(o.phase)),
-		cmp.Compare(k.phase, o.phase), cmp.Compare(k.step, o.step), cmp.Compare(k.concurrency, o.concurrency))
+		cmp.Compare(k.phase, o.phase), cmp.Compare(k.step, o.step), k.level.Compare(o.level), cmp.Compare(k.class, o.class))
 }
 
 func phaseRank(phase string) int {
@@ -66,8 +78,28 @@ func keyOf(m model.Metric) (k stepKey, err error) {
 		}
 		return n
 	}
-	k = stepKey{string(m[signal.LabelPhase]), number(signal.LabelRound), number(signal.LabelStep), number(signal.LabelConcurrency)}
+	k = stepKey{phase: string(m[signal.LabelPhase]), round: number(signal.LabelRound), step: number(signal.LabelStep), class: string(m[signal.LabelClass])}
+	if err != nil {
+		return k, err
+	}
+	k.level, err = levelOf(m)
 	return k, err
+}
+
+// levelOf reads the level of a series: its rate, or its concurrency.
+func levelOf(m model.Metric) (level.Level, error) {
+	if text := string(m[signal.LabelRate]); text != "" {
+		rate, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(rate > 0) {
+			return level.Level{}, fmt.Errorf("series %s: the label %s is not a number above 0", m, signal.LabelRate)
+		}
+		return level.Level{Rate: rate}, nil
+	}
+	n, err := strconv.Atoi(string(m[signal.LabelConcurrency]))
+	if err != nil {
+		return level.Level{}, fmt.Errorf("series %s: the label %s is not a whole number", m, signal.LabelConcurrency)
+	}
+	return level.Level{Concurrency: n}, nil
 }
 
 // step is one step while it is being read.
@@ -78,7 +110,9 @@ type step struct {
 	undefined map[string]int64   // by objective, of the measure window
 }
 
-func (s *step) key() stepKey { return stepKey{s.Phase, s.Round, s.Step.Step, s.Concurrency} }
+func (s *step) key() stepKey {
+	return stepKey{s.Phase, s.Round, s.Step.Step, s.Level(), s.Class}
+}
 
 // totals are the counts of one window.
 type totals struct {
@@ -108,7 +142,7 @@ func (l *loader) stepOf(k stepKey) *step {
 	s := l.steps[k]
 	if s == nil {
 		s = &step{
-			Step:    verdict.Step{Phase: k.phase, Round: k.round, Step: k.step, Concurrency: k.concurrency},
+			Step:    verdict.Step{Phase: k.phase, Round: k.round, Step: k.step, Concurrency: k.level.Concurrency, Rate: k.level.Rate, Class: k.class},
 			windows: map[string]*totals{}, values: map[string]latency{}, undefined: map[string]int64{},
 		}
 		l.steps[k] = s
@@ -207,7 +241,7 @@ func (l *loader) addManifestSteps() {
 }
 
 func manifestKey(ms record.ManifestStep) stepKey {
-	return stepKey{ms.Phase, ms.Round, ms.Step, ms.Concurrency}
+	return stepKey{ms.Phase, ms.Round, ms.Step, ms.Level(), ms.Class}
 }
 
 // ordered returns the steps in order of start; those of which nobody knows when they began come

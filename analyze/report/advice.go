@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"firstbreach/analyze/verdict"
+	"firstbreach/internal/level"
 )
 
 // doNow lists what to do, the most urgent first, each with who does it where the SLO file says so.
@@ -37,7 +38,7 @@ func (d *Document) doNow() []string {
 	d.adviseMeasurement(add)
 	if d.State == verdict.None {
 		ladder := d.ladder()
-		add("", fmt.Sprintf("test above concurrency %d to find the first breach", ladder[len(ladder)-1].Concurrency))
+		add("", fmt.Sprintf("test above %s to find the first breach", ladder[len(ladder)-1].Level().Words()))
 	}
 	return out
 }
@@ -49,21 +50,21 @@ func (d *Document) adviseMeasurement(add func(owner, text string)) {
 			add("", "mend the measurement ("+plain(c.Name)+"): "+c.Detail)
 		}
 	}
-	var short []int
+	var short []level.Level
 	for _, s := range d.ladder() {
-		if s.Verdict != verdict.Inconclusive || d.FirstBreach != nil && s.Concurrency > d.FirstBreach.Concurrency {
+		if s.Verdict != verdict.Inconclusive || d.FirstBreach != nil && s.Level().Compare(d.FirstBreach.Level()) > 0 {
 			continue
 		}
 		if s.RoundsValid < minRounds {
-			short = append(short, s.Concurrency)
+			short = append(short, s.Level())
 		} else if n, ok := s.needed(); ok {
-			add("", fmt.Sprintf("give concurrency %d about %s more to decide it", s.Concurrency, counted(n, "request")))
+			add("", fmt.Sprintf("give %s about %s more to decide it", s.Level().Words(), counted(n, "request")))
 		} else {
-			add("", fmt.Sprintf("run concurrency %d again in further rounds: %s", s.Concurrency, s.undecidable()))
+			add("", fmt.Sprintf("run %s again in further rounds: %s", s.Level().Words(), s.undecidable()))
 		}
 	}
 	if len(short) > 0 {
-		add("", fmt.Sprintf("run further rounds: a verdict needs %d valid ones, and concurrency %s has fewer", minRounds, concurrencies(short)))
+		add("", fmt.Sprintf("run further rounds: a verdict needs %d valid ones, and %s %s has fewer", minRounds, short[0].Kind(), level.List(short)))
 	}
 }
 
@@ -101,23 +102,20 @@ func (d *Document) claimLimits() []string {
 	out := []string{}
 	ladder := d.ladder()
 	if len(ladder) > 0 {
-		var tested []int
+		var tested []level.Level
 		for _, s := range ladder {
 			if s.Valid {
-				tested = append(tested, s.Concurrency)
+				tested = append(tested, s.Level())
 			}
 		}
 		if len(tested) > 0 {
-			out = append(out, fmt.Sprintf("Tested at concurrency %s, and nowhere between or above.", concurrencies(tested)))
+			out = append(out, fmt.Sprintf("Tested at %s %s, and nowhere between or above.", tested[0].Kind(), level.List(tested)))
 		}
 	}
 	if b := d.FirstBreach; b != nil {
-		from := 0
-		if b.LastOK != nil {
-			from = *b.LastOK
-		}
-		if b.Concurrency-from > 1 {
-			out = append(out, fmt.Sprintf("The true limit lies somewhere above %d and at or below %d. Steps in between would narrow it.", from, b.Concurrency))
+		from, _ := b.LastOKLevel()
+		if b.Rate > 0 || b.Concurrency-from.Concurrency > 1 {
+			out = append(out, fmt.Sprintf("The true limit lies somewhere above %s and at or below %s. Steps in between would narrow it.", from, b.Level()))
 		}
 	}
 	if d.State == verdict.None {
@@ -125,7 +123,7 @@ func (d *Document) claimLimits() []string {
 	}
 	out = append(out,
 		"Each claim of a breach, and each of ok, is wrong at most once in twenty runs, as far as requests within a round are alike.",
-		"A closed loop holds the number of requests in flight. It tests no bursts, and no demand that grows while answers are slow.",
+		d.loopLimits(),
 		"The prompts, output length, model and settings were those under Conditions. Others have another limit.",
 		"Readings of service and machine stand beside the breach. They are clues; this run does not show what caused it.",
 		"Recovery is shown beside the baseline, without a verdict on whether the two are the same.")
@@ -133,7 +131,7 @@ func (d *Document) claimLimits() []string {
 	for _, s := range ladder {
 		for _, o := range s.Objectives {
 			if o.Undefined > 0 {
-				undefined = append(undefined, fmt.Sprintf("%d at concurrency %d for %s", o.Undefined, s.Concurrency, o.Name))
+				undefined = append(undefined, fmt.Sprintf("%d at %s for %s", o.Undefined, s.Level().Words(), o.Name))
 			}
 		}
 	}
@@ -141,4 +139,12 @@ func (d *Document) claimLimits() []string {
 		out = append(out, "Answered requests without a value are in no count: "+strings.Join(undefined, ", ")+".")
 	}
 	return out
+}
+
+// loopLimits says what the kind of load leaves out.
+func (d *Document) loopLimits() string {
+	if len(d.Rates) > 0 {
+		return "An open loop lets requests arrive at a rate, whatever is in flight. What a user waited is counted from when the request was due."
+	}
+	return "A closed loop holds the number of requests in flight. It tests no bursts, and no demand that grows while answers are slow."
 }

@@ -19,7 +19,7 @@ func grid(steps, rounds int) verdict.Run {
 	}
 	for round := 1; round <= rounds; round++ {
 		for _, c := range run.Ladder {
-			l := level{verdict.PhaseRamp, c, []int64{0, 0, 0}, 0.1 * float64(c), float64(c), 0, 3, 40}
+			l := rungSpec{verdict.PhaseRamp, c, []int64{0, 0, 0}, 0.1 * float64(c), float64(c), 0, 3, 40}
 			s := stepOf(l, 1+(round-1)%3, at)
 			s.Round = round
 			run.Steps = append(run.Steps, s)

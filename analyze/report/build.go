@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"firstbreach/analyze/verdict"
+	"firstbreach/internal/level"
 )
 
 // The signals with a column of their own in the step table.
@@ -24,7 +25,7 @@ func New(run verdict.Run, res verdict.Result, meta Meta) *Document {
 	d := &Document{
 		Schema: Schema, Version: meta.Version, Run: run.ID, Service: run.Service, State: res.State, Reason: res.Reason,
 		Notes: list(res.Notes), Conditions: maps.Clone(run.Conditions), RunState: run.State, Rounds: run.Rounds,
-		Ladder: list(run.Ladder), Queries: list(meta.Queries), Validity: checks(res.Checks),
+		Ladder: list(run.Ladder), Rates: run.Rates, Queries: list(meta.Queries), Validity: checks(res.Checks),
 		run: run, res: res, meta: meta,
 	}
 	if d.Conditions == nil {
@@ -104,7 +105,7 @@ func latencyOf(run verdict.Run, s verdict.StepResult) Latency {
 		return Latency{Reason: "no valid round"}
 	}
 	for _, l := range run.Latency {
-		if l.Phase != s.Phase || l.Concurrency != s.Concurrency {
+		if l.Phase != s.Phase || l.Level() != s.Level() || l.Class != s.Class {
 			continue
 		}
 		out := latency(l.TTFT, l.E2E, l.TPOT)
@@ -136,7 +137,7 @@ func throughput(m verdict.Measured) Throughput {
 }
 
 func step(s verdict.StepResult, l Latency) Step {
-	out := Step{Phase: s.Phase, Concurrency: s.Concurrency, Verdict: s.Verdict, Valid: s.ValidRounds > 0, Reasons: list(s.Reasons),
+	out := Step{Phase: s.Phase, Concurrency: s.Concurrency, Rate: s.Rate, Class: s.Class, Verdict: s.Verdict, Valid: s.ValidRounds > 0, Reasons: list(s.Reasons),
 		Rounds: []Round{}, RoundsValid: s.ValidRounds, Began: instant(s.Began), Objectives: []ObjectiveResult{}, Gauges: []Gauge{},
 		Requests: s.Measured.Requests, Outcomes: s.Measured.Outcomes, Timeouts: s.Measured.Timeouts, Latency: l, Throughput: throughput(s.Measured),
 		Success: number(s.Measured.SuccessRatio), ServiceSignals: map[string]Reading{}, Resources: map[string]Reading{}}
@@ -184,9 +185,9 @@ func objectiveResult(o verdict.ObjectiveResult) ObjectiveResult {
 }
 
 // step finds a step of the document.
-func (d *Document) step(phase string, concurrency int) *Step {
+func (d *Document) step(phase string, at level.Level) *Step {
 	for i := range d.Steps {
-		if d.Steps[i].Phase == phase && d.Steps[i].Concurrency == concurrency {
+		if d.Steps[i].Phase == phase && d.Steps[i].Level() == at {
 			return &d.Steps[i]
 		}
 	}
@@ -202,6 +203,14 @@ func (d *Document) ladder() []Step {
 		}
 	}
 	return out
+}
+
+// LadderKind is what the levels of the ladder are: concurrency or rate.
+func (d *Document) LadderKind() string {
+	if ladder := d.ladder(); len(ladder) > 0 {
+		return ladder[0].Level().Kind()
+	}
+	return level.Level{}.Kind()
 }
 
 // recovery puts the first baseline step beside the first recovery step.
@@ -226,14 +235,15 @@ func (d *Document) firstBreach() *FirstBreach {
 	if b == nil {
 		return nil
 	}
-	return &FirstBreach{Concurrency: b.Concurrency, LastOK: b.LastOK, Undecided: list(b.Undecided), Objective: b.Objective, Also: list(b.Also),
+	return &FirstBreach{Concurrency: b.Concurrency, Rate: b.Rate, LastOK: b.LastOK, LastOKRate: b.LastOKRate,
+		Undecided: list(b.Undecided), UndecidedRates: b.UndecidedRates, Objective: b.Objective, Also: list(b.Also),
 		Bad: b.Bad, Total: b.Total, Slow: b.Slow, Failed: b.Failed, CI: pair(b.CI), RoundsBreached: b.RoundsBreached, Rounds: b.Rounds,
 		Began: instant(b.Began), Beside: d.beside(b), Owner: b.Owner, Action: b.Action, Runbook: b.Runbook}
 }
 
 // beside collects the readings of the step of the breach, the service layer first.
 func (d *Document) beside(b *verdict.FirstBreach) []Beside {
-	at := d.res.Step(verdict.PhaseRamp, b.Concurrency)
+	at := d.res.At(verdict.PhaseRamp, b.Level())
 	before := d.before(b)
 	out := []Beside{}
 	for name, r := range at.Readings {
@@ -259,8 +269,8 @@ func (d *Document) beside(b *verdict.FirstBreach) []Beside {
 
 // before is the step to compare a breach with: the last that held, else the baseline.
 func (d *Document) before(b *verdict.FirstBreach) *verdict.StepResult {
-	if b.LastOK != nil {
-		return d.res.Step(verdict.PhaseRamp, *b.LastOK)
+	if l, ok := b.LastOKLevel(); ok {
+		return d.res.At(verdict.PhaseRamp, l)
 	}
 	for i := range d.res.Steps {
 		if d.res.Steps[i].Phase == verdict.PhaseBaseline {

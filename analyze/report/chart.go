@@ -144,12 +144,12 @@ func stepAxis(p *plot.Plot, steps []Step) {
 	var t plot.ConstantTicks
 	for i, s := range steps {
 		if every < 2 || i%every == 0 {
-			t = append(t, plot.Tick{Value: float64(i), Label: fmt.Sprint(s.Concurrency)})
+			t = append(t, plot.Tick{Value: float64(i), Label: s.Level().String()})
 		}
 	}
 	p.X.Tick.Marker = t
 	p.X.Min, p.X.Max = -0.4, float64(len(steps))-0.6
-	p.X.Label.Text = "concurrency"
+	p.X.Label.Text = steps[0].Level().Kind()
 }
 
 // niceTop is the end of an axis from 0 that shows most.
@@ -200,10 +200,10 @@ func (d *Document) bracketBand(p *plot.Plot, steps []Step) {
 	}
 	from, to := -0.4, -1.0
 	for i, s := range steps {
-		if d.FirstBreach.LastOK != nil && s.Concurrency == *d.FirstBreach.LastOK {
+		if l, ok := d.FirstBreach.LastOKLevel(); ok && s.Level() == l {
 			from = float64(i)
 		}
-		if s.Concurrency == d.FirstBreach.Concurrency {
+		if s.Level() == d.FirstBreach.Level() {
 			to = float64(i)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"firstbreach/analyze/verdict"
+	"firstbreach/internal/level"
 )
 
 // Schema is the schema number of report.json. It goes up when a key changes its meaning or goes
@@ -56,8 +57,9 @@ type Document struct {
 	RunState    string            `json:"run_state"` // complete, interrupted, running; "" without a manifest
 	Rounds      int               `json:"rounds_planned"`
 	Ladder      []int             `json:"ladder"`
-	From        *time.Time        `json:"from"` // start of the first step
-	To          *time.Time        `json:"to"`   // end of the last one
+	Rates       []float64         `json:"rates,omitempty"` // of a ladder of rates
+	From        *time.Time        `json:"from"`            // start of the first step
+	To          *time.Time        `json:"to"`              // end of the last one
 	ScrapeS     *float64          `json:"scrape_interval"`
 	Queries     []Query           `json:"queries"`
 
@@ -66,11 +68,15 @@ type Document struct {
 	meta Meta
 }
 
-// FirstBreach is where the first objective broke: in (last_ok, concurrency].
+// FirstBreach is where the first objective broke: in (last_ok, concurrency], or in (last_ok_rate,
+// rate] where the ladder is one of rates.
 type FirstBreach struct {
-	Concurrency    int         `json:"concurrency"`
+	Concurrency    int         `json:"concurrency"` // 0 where the ladder is one of rates
+	Rate           float64     `json:"rate,omitempty"`
 	LastOK         *int        `json:"last_ok"`
+	LastOKRate     *float64    `json:"last_ok_rate,omitempty"`
 	Undecided      []int       `json:"undecided"` // lower steps that neither held nor broke
+	UndecidedRates []float64   `json:"undecided_rates,omitempty"`
 	Objective      string      `json:"objective"`
 	Also           []string    `json:"also"` // further objectives that broke at the same step
 	Bad            int64       `json:"bad"`
@@ -116,10 +122,12 @@ type Objective struct {
 	Text           string   `json:"text"` // in words
 }
 
-// Step is one concurrency in one phase, over its valid rounds.
+// Step is one level in one phase, over its valid rounds.
 type Step struct {
 	Phase          string             `json:"phase"`
-	Concurrency    int                `json:"concurrency"`
+	Concurrency    int                `json:"concurrency"`     // 0 in an open loop
+	Rate           float64            `json:"rate,omitempty"`  // requests due in a second, of an open loop
+	Class          string             `json:"class,omitempty"` // of the requests, where the plan has classes
 	Verdict        verdict.State      `json:"verdict"`
 	Valid          bool               `json:"valid"` // at least one round counts
 	Reasons        []string           `json:"reasons"`
@@ -138,6 +146,28 @@ type Step struct {
 	ServiceSignals map[string]Reading `json:"service"`   // service readings by signal
 	Resources      map[string]Reading `json:"resources"` // resource readings by signal
 }
+
+// Level is the load of the step.
+func (s Step) Level() level.Level { return level.Level{Concurrency: s.Concurrency, Rate: s.Rate} }
+
+// Level is the load at which it broke.
+func (b FirstBreach) Level() level.Level {
+	return level.Level{Concurrency: b.Concurrency, Rate: b.Rate}
+}
+
+// LastOKLevel is the highest level below that held; ok is false when none did.
+func (b FirstBreach) LastOKLevel() (l level.Level, ok bool) {
+	switch {
+	case b.LastOK != nil:
+		return level.Level{Concurrency: *b.LastOK}, true
+	case b.LastOKRate != nil:
+		return level.Level{Rate: *b.LastOKRate}, true
+	}
+	return level.Level{}, false
+}
+
+// undecided are the levels below that neither held nor broke.
+func (b FirstBreach) undecided() []level.Level { return level.Ladder(b.Undecided, b.UndecidedRates) }
 
 // Round is one round of a step.
 type Round struct {

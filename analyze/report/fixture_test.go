@@ -12,8 +12,8 @@ func ptr[T any](v T) *T { return &v }
 // began is the start of the fixture's run.
 const began = 1_790_000_000.0
 
-// level is what one concurrency of the fixture does: two slots serve, the rest waits.
-type level struct {
+// rungSpec is what one concurrency of the fixture does: two slots serve, the rest waits.
+type rungSpec struct {
 	phase    string
 	c        int
 	bad      []int64 // TTFT over 700 ms, by round
@@ -24,8 +24,8 @@ type level struct {
 	duration float64
 }
 
-func levels() []level {
-	return []level{
+func levels() []rungSpec {
+	return []rungSpec{
 		{verdict.PhaseBaseline, 1, []int64{0, 0, 0}, 0.19, 0, 0, 1.9, 53},
 		{verdict.PhaseRamp, 1, []int64{0, 0, 0}, 0.19, 0, 0, 1.9, 53},
 		{verdict.PhaseRamp, 2, []int64{1, 0, 1}, 0.24, 0, 0, 3.4, 30},
@@ -73,7 +73,7 @@ func spread(p50, by float64) verdict.Quantiles {
 	return verdict.Quantiles{P50: ptr(p50), P95: ptr(p50 * by), P99: ptr(p50 * by * 1.08)}
 }
 
-func stepOf(l level, round int, at float64) verdict.Step {
+func stepOf(l rungSpec, round int, at float64) verdict.Step {
 	const n = 100
 	to := at + 1 + n/l.rate
 	held := float64(l.c) * n / l.rate

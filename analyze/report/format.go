@@ -209,18 +209,6 @@ func grouped(n int64) string {
 	return s
 }
 
-// concurrencies writes numbers as people do: 1, 2 and 4.
-func concurrencies(ns []int) string {
-	s := make([]string, len(ns))
-	for i, n := range ns {
-		s[i] = strconv.Itoa(n)
-	}
-	if len(s) < 2 {
-		return strings.Join(s, "")
-	}
-	return strings.Join(s[:len(s)-1], ", ") + " and " + s[len(s)-1]
-}
-
 // objectiveText says in words what an objective demands.
 func objectiveText(o verdict.Objective) string {
 	target := o.TargetText

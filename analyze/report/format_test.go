@@ -19,7 +19,6 @@ func TestFormat(t *testing.T) {
 		{value(0.97, "ratio"), "97 %"}, {value(65, "watts"), "65 W"}, {value(2048, "bytes_per_second"), "2 KiB/s"}, {value(3, "requests"), "3"},
 		{grouped(1234567), "1,234,567"}, {grouped(12), "12"}, {counted(1, "request"), "1 request"}, {counted(2000, "request"), "2,000 requests"},
 		{interval(&[2]float64{0.0713, 0.1434}), "7.13–14.3 %"}, {interval(nil), "no data"},
-		{concurrencies([]int{1, 2, 4}), "1, 2 and 4"}, {concurrencies([]int{8}), "8"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)

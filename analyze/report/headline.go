@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"firstbreach/analyze/verdict"
+	"firstbreach/internal/level"
 )
 
 // headline answers the run in three lines.
@@ -22,27 +23,27 @@ func (d *Document) headline() []string {
 func (d *Document) breachLines() []string {
 	b := d.FirstBreach
 	o, _ := d.objectiveNamed(b.Objective)
-	r := d.resultAt(b.Concurrency, b.Objective)
-	first := fmt.Sprintf("First breach: %s (%s) at concurrency %d, %s, in %d of %d rounds: %s of %s missed it (%s, 95 %% CI %s; allowed %s).",
-		b.Objective, o.Text, b.Concurrency, bracket(b), b.RoundsBreached, b.Rounds, grouped(b.Bad), counted(b.Total, "request"),
+	r := d.resultAt(b.Level(), b.Objective)
+	first := fmt.Sprintf("First breach: %s (%s) at %s, %s, in %d of %d rounds: %s of %s missed it (%s, 95 %% CI %s; allowed %s).",
+		b.Objective, o.Text, b.Level().Words(), bracket(b), b.RoundsBreached, b.Rounds, grouped(b.Bad), counted(b.Total, "request"),
 		percent(float64(b.Bad)/float64(b.Total)), interval(b.CI), percent(r.Allowance))
 	if len(b.Also) > 0 {
 		first += " Also broken there: " + strings.Join(b.Also, ", ") + "."
 	}
-	second := fmt.Sprintf("Concurrency %d began %s. Beside it, as a clue and not as the cause: %s.", b.Concurrency, clock(b.Began), d.clues(b))
+	second := fmt.Sprintf("%s began %s. Beside it, as a clue and not as the cause: %s.", capital(b.Level().Words()), clock(b.Began), d.clues(b))
 	return []string{first, second, ownerLine(b.Owner, b.Action, b.Runbook)}
 }
 
 // bracket says between which steps the breach lies.
 func bracket(b *FirstBreach) string {
 	var s string
-	if b.LastOK == nil {
-		s = "no lower step held"
+	if l, ok := b.LastOKLevel(); ok {
+		s = fmt.Sprintf("last ok %s", l)
 	} else {
-		s = fmt.Sprintf("last ok %d", *b.LastOK)
+		s = "no lower step held"
 	}
-	if len(b.Undecided) > 0 {
-		s += fmt.Sprintf(" (%s undecided)", concurrencies(b.Undecided))
+	if undecided := b.undecided(); len(undecided) > 0 {
+		s += fmt.Sprintf(" (%s undecided)", level.List(undecided))
 	}
 	return s
 }
@@ -113,13 +114,13 @@ func sentence(s string) string {
 func (d *Document) noneLines() []string {
 	ladder := d.ladder()
 	top := ladder[len(ladder)-1]
-	first := fmt.Sprintf("No breach up to concurrency %d, the highest tested: every objective held at each of %s.", top.Concurrency, counted(int64(len(ladder)), "step"))
+	first := fmt.Sprintf("No breach up to %s, the highest tested: every objective held at each of %s.", top.Level().Words(), counted(int64(len(ladder)), "step"))
 	second := "Not one request of the ladder missed an objective."
 	if s, o, ok := d.closest(); ok {
-		second = fmt.Sprintf("Closest: %s at concurrency %d, where %s of %s missed it (%s, 95 %% CI %s; allowed %s).", o.Name, s.Concurrency,
+		second = fmt.Sprintf("Closest: %s at %s, where %s of %s missed it (%s, 95 %% CI %s; allowed %s).", o.Name, s.Level().Words(),
 			grouped(o.Bad), counted(o.Total, "request"), percent(*o.Share), interval(o.CI), percent(o.Allowance))
 	}
-	return []string{first, second, fmt.Sprintf("Do now: nothing broke in this range. The first breach lies above %d: test higher steps to find it.", top.Concurrency)}
+	return []string{first, second, fmt.Sprintf("Do now: nothing broke in this range. The first breach lies above %s: test higher steps to find it.", top.Level())}
 }
 
 // closest finds the objective that used up most of its allowance.
@@ -145,13 +146,13 @@ func (d *Document) closest() (Step, ObjectiveResult, bool) {
 func (d *Document) openLines() []string {
 	name := map[verdict.State]string{verdict.Inconclusive: "Inconclusive", verdict.Invalid: "Invalid measurement", verdict.NoData: "No data"}[d.State]
 	held := "no step is known to have held"
-	if top := d.topHeld(); top > 0 {
-		held = fmt.Sprintf("concurrency %d held", top)
+	if top := d.topHeld(); !top.IsZero() {
+		held = top.Words() + " held"
 	}
 	first := fmt.Sprintf("%s: no first breach can be named; %s. Why: %s.", name, held, strings.TrimSuffix(d.Reason, "."))
 	second := "Nothing was measured."
 	if s, why := d.openStep(); why != "" {
-		second = fmt.Sprintf("At concurrency %d: %s.", s.Concurrency, strings.TrimSuffix(why, "."))
+		second = fmt.Sprintf("At %s: %s.", s.Level().Words(), strings.TrimSuffix(why, "."))
 	}
 	third := "Do now: run it again."
 	if len(d.DoNow) > 0 {
@@ -160,11 +161,10 @@ func (d *Document) openLines() []string {
 	return []string{first, second, third}
 }
 
-func (d *Document) topHeld() int {
-	top := 0
+func (d *Document) topHeld() (top level.Level) {
 	for _, s := range d.ladder() {
 		if s.Verdict == verdict.OK {
-			top = s.Concurrency
+			top = s.Level()
 		}
 	}
 	return top
@@ -189,8 +189,8 @@ func (d *Document) objectiveNamed(name string) (Objective, bool) {
 	return Objective{}, false
 }
 
-func (d *Document) resultAt(concurrency int, name string) ObjectiveResult {
-	if s := d.step(verdict.PhaseRamp, concurrency); s != nil {
+func (d *Document) resultAt(at level.Level, name string) ObjectiveResult {
+	if s := d.step(verdict.PhaseRamp, at); s != nil {
 		for _, o := range s.Objectives {
 			if o.Name == name {
 				return o

@@ -42,11 +42,11 @@ type page struct {
 
 // rung is one step of the ladder as the page's first picture shows it.
 type rung struct {
-	Concurrency int
-	State       verdict.State
-	Word        string
-	Detail      string
-	First       bool
+	Level  string
+	State  verdict.State
+	Word   string
+	Detail string
+	First  bool
 }
 
 // checkLine is one line of the validity box.
@@ -104,7 +104,7 @@ func (d *Document) page() page {
 
 // rung describes one step by the objective that used up most of its allowance.
 func (d *Document) rung(s Step) rung {
-	r := rung{Concurrency: s.Concurrency, State: s.Verdict, Word: verdictWord(s.Verdict), First: d.FirstBreach != nil && d.FirstBreach.Concurrency == s.Concurrency}
+	r := rung{Level: s.Level().String(), State: s.Verdict, Word: verdictWord(s.Verdict), First: d.FirstBreach != nil && d.FirstBreach.Level() == s.Level()}
 	var most float64
 	for _, o := range s.Objectives {
 		if o.Share == nil || o.Allowance == 0 {

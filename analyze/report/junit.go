@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"firstbreach/analyze/verdict"
+	"firstbreach/internal/level"
 )
 
 // The elements of JUnit's XML that CI systems read.
@@ -97,17 +98,18 @@ func (s *junitSuite) add(c junitCase) {
 	s.Cases = append(s.Cases, c)
 }
 
-func (d *Document) class(concurrency int) string {
+// class is a name that CI systems split at its dots, so a level has none.
+func (d *Document) class(at level.Level) string {
 	service := d.Service
 	if service == "" {
 		service = "service"
 	}
-	return fmt.Sprintf("%s.concurrency_%d", service, concurrency)
+	return fmt.Sprintf("%s.%s_%s", service, at.Kind(), strings.ReplaceAll(strings.TrimSuffix(at.String(), "/s"), ".", "_"))
 }
 
 func (d *Document) junitCase(s Step, o ObjectiveResult) junitCase {
 	def, _ := d.objectiveNamed(o.Name)
-	c := junitCase{Class: d.class(s.Concurrency), Name: o.Name + ": " + def.Text}
+	c := junitCase{Class: d.class(s.Level()), Name: o.Name + ": " + def.Text}
 	switch o.Verdict {
 	case verdict.OK:
 	case verdict.Breach:
@@ -127,7 +129,7 @@ func (d *Document) junitCase(s Step, o ObjectiveResult) junitCase {
 
 func (d *Document) junitCapacity(x Capacity) junitCase {
 	def, _ := d.objectiveNamed(x.Name)
-	c := junitCase{Class: d.class(x.MinConcurrency), Name: x.Name + ": " + def.Text}
+	c := junitCase{Class: d.class(level.Level{Concurrency: x.MinConcurrency}), Name: x.Name + ": " + def.Text}
 	switch x.Verdict {
 	case verdict.NotHeld:
 		c.Failure = &junitReason{Message: x.Reason, Type: "breach", Text: ownerLine(x.Owner, x.Action, def.Runbook)}

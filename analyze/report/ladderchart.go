@@ -92,7 +92,7 @@ func (d *Document) latencyFigure(steps []Step, o Objective) (figure, bool) {
 	if len(line) == 0 {
 		return figure{}, false
 	}
-	title := latencyName(o.Signal) + " " + name + " by concurrency"
+	title := latencyName(o.Signal) + " " + name + " by " + steps[0].Level().Kind()
 	f := figure{Title: title, Caption: "Quantiles are estimates, for reading only; the verdict counts requests over the line.",
 		Legend: []legendMark{{"line", "c1", "all rounds"}, {"ring", "c1", "one round"}}}
 	p := newPlot()
@@ -179,7 +179,7 @@ func (d *Document) exceedanceFigure(steps []Step, o Objective) (figure, bool) {
 	if len(points) == 0 {
 		return figure{}, false
 	}
-	title := o.Name + ": requests that missed it, by concurrency"
+	title := o.Name + ": requests that missed it, by " + steps[0].Level().Kind()
 	f := figure{Title: title, Caption: fmt.Sprintf("%s. The scale is that of square roots, so that small shares show.", o.Text),
 		Legend: []legendMark{{"bar", "c1", "share, 95 % CI"}, {"ring", "c1", "one round"}, {"line", "fit", "isotonic fit"}, {"dash", "limit", "allowed " + percent(allowance)}}}
 	p := newPlot()
@@ -237,7 +237,7 @@ func (d *Document) throughputFigure(steps []Step) (figure, bool) {
 		{inkSecond, "ok requests", func(t Throughput) *float64 { return t.Requests }},
 		{inkMain, "goodput: met every objective", func(t Throughput) *float64 { return t.Goodput }},
 	}
-	const title = "Throughput and goodput by concurrency, requests per second"
+	title := "Throughput and goodput by " + steps[0].Level().Kind() + ", requests per second"
 	f := figure{Title: title, Caption: "Goodput that falls while throughput holds is work done too late to count."}
 	p := newPlot()
 	stepAxis(p, steps)

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"firstbreach/analyze/verdict"
+	"firstbreach/internal/level"
 )
 
 // WriteMarkdown writes report.md, which reads well in a terminal as it is.
@@ -64,17 +65,17 @@ type fact struct{ Name, Value string }
 func (d *Document) breachFacts() []fact {
 	b := d.FirstBreach
 	o, _ := d.objectiveNamed(b.Objective)
-	r := d.resultAt(b.Concurrency, b.Objective)
+	r := d.resultAt(b.Level(), b.Objective)
 	var rounds []string
 	for _, x := range r.PerRound {
 		rounds = append(rounds, fmt.Sprintf("round %d: %d of %d", x.Round, x.Bad, x.Total))
 	}
-	between := fmt.Sprintf("at or below concurrency %d; no lower step is known to have held", b.Concurrency)
-	if b.LastOK != nil {
-		between = fmt.Sprintf("above concurrency %d, at or below %d", *b.LastOK, b.Concurrency)
+	between := fmt.Sprintf("at or below %s; no lower step is known to have held", b.Level().Words())
+	if l, ok := b.LastOKLevel(); ok {
+		between = fmt.Sprintf("above %s, at or below %s", l.Words(), b.Level())
 	}
-	if len(b.Undecided) > 0 {
-		between += fmt.Sprintf(" (undecided: %s)", concurrencies(b.Undecided))
+	if undecided := b.undecided(); len(undecided) > 0 {
+		between += fmt.Sprintf(" (undecided: %s)", level.List(undecided))
 	}
 	facts := []fact{
 		{"Objective", b.Objective + ", " + o.Text},

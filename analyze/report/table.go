@@ -55,12 +55,12 @@ func (t *table) note(s string) {
 	}
 }
 
-// stepName names a step: the ladder by its concurrency, the others by their phase as well.
+// stepName names a step: the ladder by its level, the others by their phase as well.
 func (s Step) name() string {
 	if s.Phase == verdict.PhaseRamp {
-		return fmt.Sprintf("%d", s.Concurrency)
+		return s.Level().String()
 	}
-	return fmt.Sprintf("%s %d", s.Phase, s.Concurrency)
+	return fmt.Sprintf("%s %s", s.Phase, s.Level())
 }
 
 // roundsCell says how many rounds count, of how many.
@@ -261,7 +261,7 @@ func (d *Document) recoveryTable() table {
 	}
 	a, b := *d.Recovery.Baseline, *d.Recovery.After
 	both := func(name string, f func(Step) string) { t.row(text(name), num(f(a)), num(f(b))) }
-	both("concurrency", func(s Step) string { return fmt.Sprint(s.Concurrency) })
+	both(a.Level().Kind(), func(s Step) string { return s.Level().String() })
 	both("valid rounds", func(s Step) string { return s.roundsCell().Text })
 	both("requests", func(s Step) string { return grouped(s.Requests) })
 	both("success", func(s Step) string { return optional(s.Success, percent) })

@@ -34,7 +34,7 @@ func (d *Document) timelineFigure() (figure, bool) {
 	}
 	start, length := unixOf(from), to.Sub(*from).Seconds()
 	plots := [][]*plot.Plot{{d.strip(start, length)}}
-	f := figure{Wide: true, Caption: "Time since " + clock(from) + ". Above: the concurrency of each step. The shaded steps are those of the first breach.",
+	f := figure{Wide: true, Caption: "Time since " + clock(from) + ". Above: the load of each step. The shaded steps are those of the first breach.",
 		Legend: []legendMark{{"area", "p-baseline", "baseline"}, {"area", "p-ramp", "ramp"}, {"area", "p-recovery", "recovery"}}}
 	d.bandLegend(&f)
 	if d.FirstBreach != nil {
@@ -133,7 +133,7 @@ func (b blocks) Plot(c draw.Canvas, p *plot.Plot) {
 		left, right := x(*s.Start-b.start), x(*s.End-b.start)-vg.Points(0.6)
 		c.SetColor(phaseInk(s.Phase).stand())
 		c.Fill(vg.Rectangle{Min: vg.Point{X: left, Y: c.Min.Y}, Max: vg.Point{X: max(right, left+vg.Points(0.4)), Y: c.Max.Y}}.Path())
-		if name := fmt.Sprint(s.Concurrency); style.Width(name) < right-left {
+		if name := s.Level().String(); style.Width(name) < right-left {
 			c.FillText(style, vg.Point{X: (left + right) / 2, Y: c.Center().Y}, name)
 		}
 	}
@@ -163,7 +163,7 @@ func (d *Document) panel(s verdict.Series, start, length float64) *plot.Plot {
 	setTime(p, length)
 	p.X.Tick.Marker, p.X.Tick.Length = plot.ConstantTicks{}, 0
 	for _, step := range d.run.Steps {
-		if d.FirstBreach != nil && step.Phase == verdict.PhaseRamp && step.Concurrency == d.FirstBreach.Concurrency && step.Start != nil && step.End != nil {
+		if d.FirstBreach != nil && step.Phase == verdict.PhaseRamp && step.Level() == d.FirstBreach.Level() && step.Start != nil && step.End != nil {
 			p.Add(shade(*step.Start-start, *step.End-start))
 		}
 	}

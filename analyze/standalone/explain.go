@@ -20,7 +20,7 @@ func (j *job) explain() {
 	say := func(name, format string, args ...any) {
 		fmt.Fprintf(j.Out, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
 	}
-	fmt.Fprintf(j.Out, "As concurrency rises, where does the service first break its SLO?\n\n")
+	fmt.Fprintf(j.Out, "As %s rises, where does the service first break its SLO?\n\n", p.Ramp.Levels()[0].Kind())
 	if j.sim != nil {
 		say("target", "a simulated engine with %d slots, in a process of its own: %s (%s)", sim.Demo().Slots, p.Target.URL, p.Target.API)
 	} else {
@@ -55,11 +55,16 @@ func (j *job) explain() {
 }
 
 func ladder(p *plan.Plan) string {
-	steps := make([]string, len(p.Ramp.Concurrency))
-	for i, c := range p.Ramp.Concurrency {
-		steps[i] = fmt.Sprint(c)
+	levels := p.Ramp.Levels()
+	steps := make([]string, len(levels))
+	for i, l := range levels {
+		steps[i] = l.String()
 	}
-	return strings.Join(steps, ", ")
+	text := strings.Join(steps, ", ")
+	if len(p.Ramp.Rate) > 0 {
+		text += fmt.Sprintf(" (%s arrivals, at most %d in flight)", p.Ramp.Arrivals, p.Ramp.MaxInFlight)
+	}
+	return text
 }
 
 func stepSize(p *plan.Plan) string {
@@ -106,10 +111,14 @@ func (j *job) next(res verdict.Result) []string {
 		return []string{"your own server, for instance: analyze standalone --target http://127.0.0.1:11434 --api ollama-chat --model gemma3:270m"}
 	}
 	switch {
-	case res.FirstBreach != nil && res.FirstBreach.LastOK != nil && res.FirstBreach.Concurrency-*res.FirstBreach.LastOK > 1:
-		return []string{fmt.Sprintf("a plan (--plan) with a ladder between %d and %d, to narrow the first breach down", *res.FirstBreach.LastOK, res.FirstBreach.Concurrency)}
+	case res.FirstBreach != nil:
+		b := res.FirstBreach
+		if l, ok := b.LastOKLevel(); ok && (b.Rate > 0 || b.Concurrency-l.Concurrency > 1) {
+			return []string{fmt.Sprintf("a plan (--plan) with a ladder between %s and %s, to narrow the first breach down", l, b.Level())}
+		}
 	case res.State == verdict.None:
-		return []string{fmt.Sprintf("a plan (--plan) with a ladder above %d: nothing broke so far", j.plan.Ramp.Concurrency[len(j.plan.Ramp.Concurrency)-1])}
+		levels := j.plan.Ramp.Levels()
+		return []string{fmt.Sprintf("a plan (--plan) with a ladder above %s: nothing broke so far", levels[len(levels)-1])}
 	case res.State == verdict.Inconclusive:
 		return []string{"a plan (--plan) with more requests a step: the report says how many a decision needs"}
 	}

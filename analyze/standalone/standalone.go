@@ -215,7 +215,7 @@ func voidRounds(res verdict.Result) []string {
 		for _, r := range s.Rounds {
 			if why := r.Void(); !r.Valid && !seen[r.Round] && len(why) > 0 {
 				seen[r.Round] = true
-				reasons = append(reasons, fmt.Sprintf("round %d, concurrency %d: %s", r.Round, s.Concurrency, why[0]))
+				reasons = append(reasons, fmt.Sprintf("round %d, %s: %s", r.Round, s.Level().Words(), why[0]))
 			}
 		}
 	}

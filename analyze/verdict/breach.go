@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"firstbreach/internal/level"
 )
 
 // findFirstBreach finds the smallest step of the ladder that broke.
@@ -20,11 +22,16 @@ func (r *Result) findFirstBreach(run Run) {
 	if b := r.FirstBreach; b != nil {
 		for _, i := range below {
 			s := r.Steps[i]
-			if s.Verdict == OK {
+			switch {
+			case s.Verdict == OK && s.Rate > 0:
+				b.LastOKRate, b.Widened = &s.Rate, false
+			case s.Verdict == OK:
 				b.LastOK, b.Widened = &s.Concurrency, false
-				continue
+			case s.Rate > 0:
+				b.UndecidedRates, b.Widened = append(b.UndecidedRates, s.Rate), true
+			default:
+				b.Undecided, b.Widened = append(b.Undecided, s.Concurrency), true
 			}
-			b.Undecided, b.Widened = append(b.Undecided, s.Concurrency), true
 		}
 	}
 	r.noteBaseline()
@@ -47,7 +54,7 @@ func breachAt(s *StepResult, objectives []Objective) *FirstBreach {
 			break
 		}
 	}
-	b := &FirstBreach{Concurrency: s.Concurrency, Objective: first.Name, Bad: first.Bad(), Total: first.Total, Slow: first.Slow, Failed: first.Failed,
+	b := &FirstBreach{Concurrency: s.Concurrency, Rate: s.Rate, Objective: first.Name, Bad: first.Bad(), Total: first.Total, Slow: first.Slow, Failed: first.Failed,
 		CI: first.CI, RoundsBreached: first.RoundsOver, Rounds: len(first.Rounds), Began: s.Began}
 	for i := range s.Objectives {
 		if o := &s.Objectives[i]; o.Verdict == Breach && o != first {
@@ -88,9 +95,9 @@ func (r *Result) noteBaseline() {
 		if s.Phase != PhaseBaseline || s.Verdict != Breach {
 			continue
 		}
-		note := fmt.Sprintf("The baseline itself broke at concurrency %d: the target misses the objective without load.", s.Concurrency)
-		if first := r.ladder(); len(first) > 0 && r.Steps[first[0]].Concurrency == s.Concurrency && r.Steps[first[0]].Verdict == Breach {
-			note = fmt.Sprintf("The baseline broke as well: concurrency %d is already too much, or the objective is out of reach for this target.", s.Concurrency)
+		note := fmt.Sprintf("The baseline itself broke at %s: the target misses the objective without load.", s.Level().Words())
+		if first := r.ladder(); len(first) > 0 && r.Steps[first[0]].Level() == s.Level() && r.Steps[first[0]].Verdict == Breach {
+			note = fmt.Sprintf("The baseline broke as well: %s is already too much, or the objective is out of reach for this target.", s.Level().Words())
 		}
 		r.Notes = append(r.Notes, note)
 	}
@@ -112,14 +119,14 @@ func (r *Result) setState(run Run, void []string) {
 		r.State, r.Reason = NoData, "no step of a ladder was measured: check the run id, and that Prometheus scraped loadgen"
 		return
 	}
-	by := map[State][]int{}
+	by := map[State][]level.Level{}
 	for _, i := range ladder {
 		s := r.Steps[i]
 		state := s.Verdict
-		if _, cut := cutBelow(run, s.Concurrency); cut && state == NoData && len(s.Rounds) == 0 {
+		if _, cut := cutBelow(run, s.Level()); cut && state == NoData && len(s.Rounds) == 0 {
 			continue // what the stop rule kept from being measured decides nothing
 		}
-		by[state] = append(by[state], s.Concurrency)
+		by[state] = append(by[state], s.Level())
 	}
 	switch {
 	case len(by[Invalid]) > 0:
@@ -153,11 +160,12 @@ func (r *Result) baselineBroke() bool {
 	return false
 }
 
-func stepsAre(concurrencies []int, what string) string {
-	if len(concurrencies) == 1 {
-		return fmt.Sprintf("concurrency %s is %s", list(concurrencies), what)
+func stepsAre(levels []level.Level, what string) string {
+	verb := "are"
+	if len(levels) == 1 {
+		verb = "is"
 	}
-	return fmt.Sprintf("concurrencies %s are %s", list(concurrencies), what)
+	return fmt.Sprintf("%s %s %s", level.WordsOf(levels), verb, what)
 }
 
 // judgeCapacity judges the capacity objectives from the finished ladder.
@@ -175,6 +183,9 @@ func (r *Result) judgeCapacity(run Run) {
 // capacity asks whether the ladder holds up to and including least. A step that held speaks for
 // the lower ones as well: more load can't mend a service.
 func (r *Result) capacity(least int) (State, string) {
+	if slices.ContainsFunc(r.ladder(), func(i int) bool { return r.Steps[i].Rate > 0 }) {
+		return Undecided, "the ladder is one of rates: how many requests were in flight is an outcome of it, not a setting"
+	}
 	if r.State == Invalid && r.FirstBreach == nil && r.highestOK() < least {
 		return Undecided, r.Reason
 	}

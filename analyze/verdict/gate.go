@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"firstbreach/internal/level"
 )
 
 // The limits of the gate.
@@ -12,6 +14,8 @@ const (
 	achievedShare  = 0.95 // of the concurrency asked for
 	littleMargin   = 0.03 // allowed error of Little's law, before the edges of the window
 	littleUseless  = 0.50 // a tolerance at which Little's law can't tell anything any more
+	arrivalMargin  = 0.05 // allowed error of the rate of an open loop, before chance
+	arrivalSigmas  = 4.0  // of a Poisson number of arrivals
 
 	// A request that fails at once keeps its slot for less time than the client needs to send the
 	// next one, so slots look idle that are not. Both kinds of idle time are told apart by these.
@@ -33,6 +37,7 @@ const (
 	checkLate        = "late_reads"
 	checkLittle      = "littles_law"
 	checkConcurrency = "achieved_concurrency"
+	checkRate        = "achieved_rate"
 )
 
 // gate looks at one step of one round and says whether its numbers may be used.
@@ -47,7 +52,11 @@ func gate(run Run, s Step) []Check {
 		countsAddUp(s, run.Objectives),
 		client(s),
 	}
-	if s.window() > 0 && measuredOf(s).Requests > 0 {
+	switch {
+	case !(s.window() > 0) || measuredOf(s).Requests == 0: // NaN included
+	case s.Rate > 0:
+		checks = append(checks, arrivals(s))
+	default:
 		checks = append(checks, little(s, run.ScrapeInterval), concurrency(s, run.ScrapeInterval))
 	}
 	return checks
@@ -208,6 +217,23 @@ func concurrency(s Step, interval float64) Check {
 		return failed(checkConcurrency, "%.3g of %d in flight on average, under %s: the load generator could not hold the load; use a bigger machine for it", achieved, s.Concurrency, percent(achievedShare))
 	}
 	return passed(checkConcurrency, fmt.Sprintf("%.3g of %d in flight on average", achieved, s.Concurrency))
+}
+
+// arrivals compares the requests that were due in an open loop, dropped ones included, with its rate.
+// How many a window holds is chance: of n independent arrivals the deviation is √n. The schedule
+// waits for nobody, so fewer than that were due only if the load generator itself stood still.
+func arrivals(s Step) Check {
+	n := float64(measuredOf(s).Requests + s.Outcomes["aborted"])
+	due := s.Rate * s.window()
+	found := fmt.Sprintf("%.4g requests due in %.3g s, %s/s asked for", n, s.window(), level.FormatRate(s.Rate))
+	tolerance := arrivalMargin*due + arrivalSigmas*math.Sqrt(due) + 1
+	switch {
+	case n < due-tolerance:
+		return failed(checkRate, "%s: the load generator could not keep its schedule; use a bigger machine for it", found)
+	case n > due+tolerance:
+		return failed(checkRate, "%s: requests are counted twice; look for a second load generator with the same run id", found)
+	}
+	return passed(checkRate, found)
 }
 
 // tooShort excuses a step that was cut before its window could tell anything.

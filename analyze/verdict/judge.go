@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"firstbreach/internal/level"
 )
 
 // The phases of a run, in the order in which their steps are listed.
@@ -24,11 +26,11 @@ func Judge(run Run) Result {
 	steps := slices.Clone(run.Steps)
 	slices.SortStableFunc(steps, func(a, b Step) int {
 		return cmp.Or(cmp.Compare(phaseRank(a.Phase), phaseRank(b.Phase)), cmp.Compare(a.Phase, b.Phase),
-			cmp.Compare(a.Concurrency, b.Concurrency), cmp.Compare(a.Round, b.Round), cmp.Compare(a.Step, b.Step))
+			a.Level().Compare(b.Level()), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Round, b.Round), cmp.Compare(a.Step, b.Step))
 	})
 	for len(steps) > 0 {
 		n := 1
-		for n < len(steps) && steps[n].Phase == steps[0].Phase && steps[n].Concurrency == steps[0].Concurrency {
+		for n < len(steps) && steps[n].Phase == steps[0].Phase && steps[n].Level() == steps[0].Level() && steps[n].Class == steps[0].Class {
 			n++
 		}
 		r.Steps = append(r.Steps, judgeStep(run, steps[:n], failures(void), missing))
@@ -59,10 +61,10 @@ func failures(checks []Check) []string {
 	return why
 }
 
-// judgeStep judges one concurrency of one phase over its rounds. void are reasons for which no
+// judgeStep judges one level of one phase over its rounds. void are reasons for which no
 // round of the run counts.
 func judgeStep(run Run, rounds []Step, void []string, missing map[string]string) StepResult {
-	r := StepResult{Phase: rounds[0].Phase, Concurrency: rounds[0].Concurrency}
+	r := StepResult{Phase: rounds[0].Phase, Concurrency: rounds[0].Concurrency, Rate: rounds[0].Rate, Class: rounds[0].Class}
 	var valid []Step
 	for _, s := range rounds {
 		one := judgeRound(run, s)
@@ -164,7 +166,7 @@ func (s *StepResult) conclude(void []string) {
 	}
 }
 
-// ladder returns the indices of the ramp's steps, ascending by concurrency.
+// ladder returns the indices of the ramp's steps, ascending by their load.
 func (r *Result) ladder() []int {
 	var is []int
 	for i, s := range r.Steps {
@@ -177,18 +179,18 @@ func (r *Result) ladder() []int {
 
 // addUnreached adds the planned steps of the ladder that no round came to.
 func (r *Result) addUnreached(run Run) {
-	for _, c := range run.Ladder {
-		if r.Step(PhaseRamp, c) != nil {
+	for _, l := range level.Ladder(run.Ladder, run.Rates) {
+		if r.At(PhaseRamp, l) != nil {
 			continue
 		}
-		s := StepResult{Phase: PhaseRamp, Concurrency: c, Verdict: NoData, Reasons: []string{unreached(run, c)}, Readings: map[string]Reading{}, Measured: pool(nil)}
+		s := StepResult{Phase: PhaseRamp, Concurrency: l.Concurrency, Rate: l.Rate, Verdict: NoData, Reasons: []string{unreached(run, l)}, Readings: map[string]Reading{}, Measured: pool(nil)}
 		for _, o := range run.Objectives {
 			if o.perRequest() {
 				s.Objectives = append(s.Objectives, ObjectiveResult{Name: o.Name, Verdict: NoData, Reason: "the step was not reached", Dispersion: 1})
 			}
 		}
 		at := slices.IndexFunc(r.Steps, func(x StepResult) bool {
-			return phaseRank(x.Phase) > phaseRank(PhaseRamp) || x.Phase == PhaseRamp && x.Concurrency > c
+			return phaseRank(x.Phase) > phaseRank(PhaseRamp) || x.Phase == PhaseRamp && x.Level().Compare(l) > 0
 		})
 		if at < 0 {
 			at = len(r.Steps)
@@ -198,9 +200,9 @@ func (r *Result) addUnreached(run Run) {
 }
 
 // unreached says why no round came to a step.
-func unreached(run Run, concurrency int) string {
-	if c, ok := cutBelow(run, concurrency); ok {
-		return fmt.Sprintf("not reached: the stop rule ended the rounds at concurrency %d", c)
+func unreached(run Run, at level.Level) string {
+	if l, ok := cutBelow(run, at); ok {
+		return "not reached: the stop rule ended the rounds at " + l.Words()
 	}
 	switch run.State {
 	case "running":
@@ -211,12 +213,11 @@ func unreached(run Run, concurrency int) string {
 	return "not measured: no series of this step is in Prometheus"
 }
 
-// cutBelow returns the lowest concurrency under the given one at which a stop rule ended a round.
-func cutBelow(run Run, concurrency int) (int, bool) {
-	lowest, found := 0, false
+// cutBelow returns the lowest level under the given one at which a stop rule ended a round.
+func cutBelow(run Run, at level.Level) (lowest level.Level, found bool) {
 	for _, s := range run.Steps {
-		if s.Phase == PhaseRamp && s.endsRound() && s.Concurrency < concurrency && (!found || s.Concurrency < lowest) {
-			lowest, found = s.Concurrency, true
+		if s.Phase == PhaseRamp && s.endsRound() && s.Level().Compare(at) < 0 && (!found || s.Level().Compare(lowest) < 0) {
+			lowest, found = s.Level(), true
 		}
 	}
 	return lowest, found
@@ -241,24 +242,24 @@ func (r *Result) fitIsotonic(objectives []Objective) {
 // takeBackNonMonotone takes back a breach below a step that held: more load can't mend a service,
 // so something else happened, and which of the two is right is not known.
 func (r *Result) takeBackNonMonotone(objectives []Objective) {
-	held := 0
+	var held level.Level
 	for _, i := range r.ladder() {
 		if r.Steps[i].Verdict == OK {
-			held = r.Steps[i].Concurrency
+			held = r.Steps[i].Level()
 		}
 	}
 	for _, i := range r.ladder() {
 		s := &r.Steps[i]
-		if s.Verdict != Breach || s.Concurrency >= held {
+		if s.Verdict != Breach || s.Level().Compare(held) >= 0 {
 			continue
 		}
-		why := fmt.Sprintf("broke here, yet held at concurrency %d: look for an event (restart, cache, throttling, neighbour) and run both steps again", held)
+		why := fmt.Sprintf("broke here, yet held at %s: look for an event (restart, cache, throttling, neighbour) and run both steps again", held.Words())
 		for j := range s.Objectives {
 			if o := &s.Objectives[j]; o.Verdict == Breach {
 				o.Verdict, o.NonMonotone, o.Needed, o.Reason = Inconclusive, true, nil, why
 			}
 		}
 		s.conclude(nil)
-		r.Notes = append(r.Notes, fmt.Sprintf("Concurrency %d broke and %d held: the breach at %d is not claimed.", s.Concurrency, held, s.Concurrency))
+		r.Notes = append(r.Notes, fmt.Sprintf("%s broke and %s held: the breach at %s is not claimed.", capital(s.Level().Words()), held, s.Level()))
 	}
 }

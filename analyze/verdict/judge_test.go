@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"firstbreach/internal/level"
 )
 
 func TestLadder(t *testing.T) {
@@ -365,4 +367,67 @@ func find(t *testing.T, checks []Check, name string) Check {
 	}
 	t.Fatalf("no check %q in %v", name, checks)
 	return Check{}
+}
+
+// rateStep is a step of an open loop that passes every gate.
+func rateStep(round int, rate float64, bad, total int64) Step {
+	s := goodStep(PhaseRamp, round, 0, bad, total)
+	window := float64(total) / rate
+	s.Rate, s.MeasureTo, s.InFlightSeconds, s.OccupancySeconds = rate, ptr(*s.MeasureFrom+window), window, window
+	return s
+}
+
+// A ladder of rates breaks first at a rate.
+func TestLadderOfRates(t *testing.T) {
+	run := ladderRun(nil)
+	run.Rates = []float64{2, 2.5, 10, 20}
+	for round := 1; round <= 3; round++ {
+		run.Steps = append(run.Steps, rateStep(round, 10, 40, 100), rateStep(round, 2, 0, 100), rateStep(round, 2.5, 5, 100))
+	}
+	r := Judge(run)
+	b := r.FirstBreach
+	if r.State != Breach || b == nil {
+		t.Fatalf("%s %s", r.State, r.Reason)
+	}
+	if got := b.Level().Words(); got != "rate 10/s" || b.Concurrency != 0 {
+		t.Errorf("first breach at %s, concurrency %d", got, b.Concurrency)
+	}
+	if l, ok := b.LastOKLevel(); !ok || l.String() != "2/s" || b.LastOK != nil {
+		t.Errorf("last ok %s %v", l, ok)
+	}
+	if got := level.List(b.UndecidedLevels()); got != "2.5/s" || !b.Widened {
+		t.Errorf("undecided %s, widened %v", got, b.Widened)
+	}
+	if s := r.At(PhaseRamp, level.Level{Rate: 20}); s == nil || s.Verdict != NoData {
+		t.Errorf("the step that was not measured: %+v", s)
+	}
+	run.Objectives = append(run.Objectives, Objective{Name: "capacity", Kind: "capacity", MinConcurrency: 4})
+	if c := Judge(run).Capacity[0]; c.Verdict != Undecided {
+		t.Errorf("a capacity in requests in flight from a ladder of rates: %+v", c)
+	}
+}
+
+// A schedule that the client didn't keep voids the step; the chance in Poisson arrivals doesn't.
+func TestAchievedRate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		due    int64
+		window float64
+		valid  bool
+	}{
+		"as asked":                 {100, 10, true},
+		"chance":                   {75, 10, true},
+		"the client stood still":   {50, 10, false},
+		"two clients":              {160, 10, false},
+		"many, a little too few":   {9500, 1000, true},
+		"many, clearly too few":    {9000, 1000, false},
+		"one request at a low one": {1, 0.3, true},
+	} {
+		s := rateStep(1, 10, 0, tc.due)
+		s.MeasureTo = ptr(*s.MeasureFrom + tc.window)
+		run := ladderRun(nil)
+		run.Steps = []Step{s}
+		if r := Judge(run).Steps[0].Rounds[0]; r.Valid != tc.valid {
+			t.Errorf("%s: valid %v: %q", name, r.Valid, r.Void())
+		}
+	}
 }

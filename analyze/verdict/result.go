@@ -1,5 +1,7 @@
 package verdict
 
+import "firstbreach/internal/level"
+
 // State is the verdict on a run, a step or an objective. ok and breach are claims with a stated
 // error rate; inconclusive, invalid and no_data are not weaker forms of either.
 type State string
@@ -67,8 +69,13 @@ type Result struct {
 
 // Step returns the result of one concurrency in one phase, or nil.
 func (r *Result) Step(phase string, concurrency int) *StepResult {
+	return r.At(phase, level.Level{Concurrency: concurrency})
+}
+
+// At returns the result of one level in one phase, or nil.
+func (r *Result) At(phase string, l level.Level) *StepResult {
 	for i := range r.Steps {
-		if r.Steps[i].Phase == phase && r.Steps[i].Concurrency == concurrency {
+		if r.Steps[i].Phase == phase && r.Steps[i].Level() == l {
 			return &r.Steps[i]
 		}
 	}
@@ -76,18 +83,21 @@ func (r *Result) Step(phase string, concurrency int) *StepResult {
 }
 
 // FirstBreach is the smallest step of the ladder at which an objective broke: it lies in
-// (LastOK, Concurrency].
+// (LastOK, Concurrency], or in (LastOKRate, Rate] where the ladder is one of rates.
 type FirstBreach struct {
-	Concurrency int
-	LastOK      *int  // the highest step below that held; nil when none did
-	Undecided   []int // steps below that neither held nor broke
-	Widened     bool  // one of them lies between LastOK and Concurrency
-	Objective   string
-	Also        []string // further objectives that broke at the same step
-	Bad, Total  int64
-	Slow        int64
-	Failed      int64
-	CI          *[2]float64 // of Bad/Total
+	Concurrency    int
+	Rate           float64
+	LastOK         *int      // the highest step below that held; nil when none did
+	LastOKRate     *float64  // likewise, of rates
+	Undecided      []int     // steps below that neither held nor broke
+	UndecidedRates []float64 // likewise, of rates
+	Widened        bool      // one of them lies between the last ok and the breach
+	Objective      string
+	Also           []string // further objectives that broke at the same step
+	Bad, Total     int64
+	Slow           int64
+	Failed         int64
+	CI             *[2]float64 // of Bad/Total
 
 	RoundsBreached int // valid rounds with a bad share over the allowance
 	Rounds         int // valid rounds
@@ -97,6 +107,27 @@ type FirstBreach struct {
 	Action string
 
 	Runbook string
+}
+
+// Level is the load at which it broke.
+func (b FirstBreach) Level() level.Level {
+	return level.Level{Concurrency: b.Concurrency, Rate: b.Rate}
+}
+
+// LastOKLevel is the highest level below that held; ok is false when none did.
+func (b FirstBreach) LastOKLevel() (l level.Level, ok bool) {
+	switch {
+	case b.LastOK != nil:
+		return level.Level{Concurrency: *b.LastOK}, true
+	case b.LastOKRate != nil:
+		return level.Level{Rate: *b.LastOKRate}, true
+	}
+	return level.Level{}, false
+}
+
+// UndecidedLevels are the levels below that neither held nor broke.
+func (b FirstBreach) UndecidedLevels() []level.Level {
+	return level.Ladder(b.Undecided, b.UndecidedRates)
 }
 
 // CapacityResult is the verdict on a capacity objective: held when no step at or below
@@ -109,10 +140,12 @@ type CapacityResult struct {
 	Owner, Action, Runbook string
 }
 
-// StepResult is the verdict on one concurrency in one phase, over its rounds.
+// StepResult is the verdict on one level in one phase, over its rounds.
 type StepResult struct {
 	Phase       string
-	Concurrency int
+	Concurrency int     // 0 in an open loop
+	Rate        float64 // 0 in a closed loop
+	Class       string  // of the requests; "" where the plan has no classes
 	Verdict     State
 	Reasons     []string // why the verdict is not ok or breach
 
@@ -123,6 +156,11 @@ type StepResult struct {
 	Measured    Measured          // over the valid rounds
 	Readings    map[string]Reading
 	Began       *float64 // unix seconds: earliest start of a valid round, or of any
+}
+
+// Level is the load of the step.
+func (s StepResult) Level() level.Level {
+	return level.Level{Concurrency: s.Concurrency, Rate: s.Rate}
 }
 
 // Objective returns the result of one objective, or nil.

@@ -1,5 +1,7 @@
 package verdict
 
+import "firstbreach/internal/level"
+
 // Run is everything the analysis knows of one run; package query fills it. Times are unix
 // seconds, durations seconds, ratios 0–1. A nil pointer is a value that isn't there, and Missing
 // says why.
@@ -7,7 +9,8 @@ type Run struct {
 	ID         string
 	Service    string
 	Objectives []Objective // every objective of the SLO file, in its order
-	Ladder     []int       // concurrencies of the ramp as planned; empty when unknown
+	Ladder     []int       // concurrencies of the ramp as planned; empty when unknown, or of rates
+	Rates      []float64   // rates of the ramp as planned, of an open loop
 	Rounds     int         // rounds planned; 0 when unknown
 	State      string      // of the manifest: running, complete, interrupted; "" without one
 	Reason     string      // the manifest's reason for that state
@@ -26,10 +29,12 @@ type Run struct {
 	Timeline []Series      // for the picture of the run
 }
 
-// StepLatency is the latency of one concurrency in one phase, over all rounds.
+// StepLatency is the latency of one level in one phase, over all rounds.
 type StepLatency struct {
 	Phase           string
-	Concurrency     int
+	Concurrency     int     // 0 in an open loop
+	Rate            float64 // 0 in a closed loop
+	Class           string
 	TTFT, E2E, TPOT Quantiles
 }
 
@@ -64,7 +69,9 @@ type Objective struct {
 type Step struct {
 	Phase                              string // baseline, ramp, recovery
 	Round, Step                        int
-	Concurrency                        int
+	Concurrency                        int      // 0 in an open loop
+	Rate                               float64  // requests due in a second; 0 in a closed loop
+	Class                              string   // of the requests; "" where the plan has no classes
 	Start, MeasureFrom, MeasureTo, End *float64 // from the step-edge series
 
 	Unscraped bool
@@ -92,6 +99,14 @@ type Step struct {
 	TTFT, E2E, TPOT Quantiles // of this round alone
 
 	Readings map[string]Reading // service and resource signals by catalogue name
+}
+
+// Level is the load of the step.
+func (s Step) Level() level.Level { return level.Level{Concurrency: s.Concurrency, Rate: s.Rate} }
+
+// Level is the load of the step.
+func (s StepLatency) Level() level.Level {
+	return level.Level{Concurrency: s.Concurrency, Rate: s.Rate}
 }
 
 // Count is one per-request objective's count in a step: bad = Slow + Failed, of Total.

@@ -129,7 +129,7 @@ func stepChecks(steps []StepResult) []Check {
 		detail string
 		total  int
 	}
-	names := []string{checkEdges, checkScraped, checkManifest, checkResets, checkScrapes, checkRequests, checkCounts, checkClient, checkLate, checkLittle, checkConcurrency}
+	names := []string{checkEdges, checkScraped, checkManifest, checkResets, checkScrapes, checkRequests, checkCounts, checkClient, checkLate, checkLittle, checkConcurrency, checkRate}
 	all := map[string]*found{}
 	for _, s := range steps {
 		for _, r := range s.Rounds {
@@ -144,7 +144,7 @@ func stepChecks(steps []StepResult) []Check {
 					*f = found{status: c.Status, detail: c.Detail, total: f.total}
 				}
 				if c.Status == f.status && c.Status != Passed {
-					f.where = append(f.where, fmt.Sprintf("%s %d round %d", s.Phase, s.Concurrency, r.Round))
+					f.where = append(f.where, fmt.Sprintf("%s %s round %d", s.Phase, s.Level(), r.Round))
 				}
 			}
 		}

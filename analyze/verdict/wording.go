@@ -22,14 +22,5 @@ func percent(share float64) string {
 	return strconv.FormatFloat(share*100, 'g', 3, 64) + " %"
 }
 
-// list writes numbers as people do: 1, 2 and 4.
-func list(ns []int) string {
-	s := make([]string, len(ns))
-	for i, n := range ns {
-		s[i] = strconv.Itoa(n)
-	}
-	if len(s) < 2 {
-		return strings.Join(s, "")
-	}
-	return strings.Join(s[:len(s)-1], ", ") + " and " + s[len(s)-1]
-}
+// capital begins a sentence.
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -11,6 +11,9 @@ func Time() Expr { return call("time") }
 // LastOverTime is the newest sample of each series, as it was scraped: no extrapolation.
 func LastOverTime(m *parser.MatrixSelector) Expr { return call("last_over_time", m) }
 
+// MaxOverTime is the largest sample of each series.
+func MaxOverTime(m *parser.MatrixSelector) Expr { return call("max_over_time", m) }
+
 // Resets counts how often each counter fell.
 func Resets(m *parser.MatrixSelector) Expr { return call("resets", m) }
 

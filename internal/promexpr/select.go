@@ -38,6 +38,10 @@ func NoneOf(label string, values ...string) Matcher {
 	return matcher(labels.MatchNotRegexp, label, alternatives(values))
 }
 
+// Like matches series whose label matches the regular expression, which may be a dashboard's
+// variable such as $job. An expression that doesn't compile is a mistake of the program.
+func Like(label, pattern string) Matcher { return matcher(labels.MatchRegexp, label, pattern) }
+
 // Labels turns a set of labels into matchers, in the order of their names.
 func Labels(set map[string]string) []Matcher {
 	names := make([]string, 0, len(set))
@@ -102,7 +106,8 @@ func alternatives(values []string) string {
 	return strings.Join(quoted, "|")
 }
 
-// matcher can't fail: plain values need no compiling and alternatives are quoted.
+// matcher doesn't fail: plain values need no compiling, alternatives are quoted, and the patterns of
+// Like are the program's own.
 func matcher(t labels.MatchType, label, value string) Matcher {
 	return parser.MustLabelMatcher(t, label, value)
 }

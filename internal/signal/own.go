@@ -32,7 +32,10 @@ const (
 	LabelPhase       = "phase"
 	LabelRound       = "round"
 	LabelStep        = "step"
-	LabelConcurrency = "concurrency"
+	LabelConcurrency = "concurrency" // of a closed loop
+	LabelRate        = "rate"        // of an open loop, in requests per second
+	LabelClass       = "class"       // where a plan has classes of requests
+	LabelShard       = "shard"       // where several load generators make one run
 	LabelWindow      = "window"
 	LabelOutcome     = "outcome"
 	LabelKind        = "kind"

@@ -40,7 +40,7 @@ func NewValue(f *slo.File, o slo.Objective) (Value, error) {
 		return v.fromExpression(f)
 	}
 	v.Signal, _ = signal.Get(o.Signal)
-	src, err := sourceOf(f, v.Signal)
+	src, err := SourceOf(f, v.Signal)
 	if err != nil {
 		return v, err
 	}
@@ -88,6 +88,32 @@ func (v Value) Worst() promexpr.Expr {
 		return promexpr.MinBy(v.expr)
 	}
 	return promexpr.MaxBy(v.expr)
+}
+
+// Reading is a signal's value in PromQL, for each instance, with rates over the window; ok is false
+// where the source has no metric for it today.
+func (s Source) Reading(name string, window time.Duration) (e promexpr.Expr, ok bool) {
+	ms := current(s.Entry.Candidates(name))
+	if len(ms) == 0 {
+		return nil, false
+	}
+	return s.Read(ms, window), true
+}
+
+// Quantile estimates a latency's quantile from the source's histogram, over all instances: for a
+// picture, never for a verdict. ok is false where the source has no histogram of it.
+func (s Source) Quantile(name string, q float64, window time.Duration) (e promexpr.Expr, ok bool) {
+	ms := current(s.Entry.Candidates(name))
+	if len(ms) == 0 || ms[0].Type != signal.Histogram {
+		return nil, false
+	}
+	group := variants(ms)[0]
+	buckets := promexpr.SumBy(promexpr.Rate(promexpr.Range(s.selector(own(group), suffixBucket), window)), labelLE)
+	e = promexpr.HistogramQuantile(q, buckets)
+	if scale := group[0].Scale; scale != 1 {
+		e = promexpr.Mul(e, promexpr.Number(scale))
+	}
+	return e, true
 }
 
 // Read is a signal's value in PromQL, for each instance, by the first of the candidates that has

@@ -17,6 +17,8 @@ type Source struct {
 	Name     string // engine, host, gpu or probe: the key under selectors
 	Entry    *signal.Engine
 	Matchers map[string]string
+	// Variable are further matchers, whose values may be variables of a dashboard.
+	Variable []promexpr.Matcher
 }
 
 // engineOf is the source of what the service says of itself. For engine: probe, which has no page of
@@ -26,21 +28,21 @@ func engineOf(f *slo.File) (Source, error) {
 		return probeOf(f)
 	}
 	entry, err := signal.Lookup(f.Engine)
-	return Source{signal.SourceEngine, entry, f.Selectors.Engine}, err
+	return Source{Name: signal.SourceEngine, Entry: entry, Matchers: f.Selectors.Engine}, err
 }
 
 func probeOf(f *slo.File) (Source, error) {
 	entry, err := signal.Lookup(signal.Probe)
-	return Source{signal.Probe, entry, f.Selectors.Probe}, err
+	return Source{Name: signal.Probe, Entry: entry, Matchers: f.Selectors.Probe}, err
 }
 
-// sourceOf is the source of a gauge's signal.
-func sourceOf(f *slo.File, s signal.Signal) (Source, error) {
+// SourceOf is the source of a service or resource signal.
+func SourceOf(f *slo.File, s signal.Signal) (Source, error) {
 	switch s.Source {
 	case signal.SourceHost:
-		return Source{signal.SourceHost, signal.Host(), f.Selectors.Host}, nil
+		return Source{Name: signal.SourceHost, Entry: signal.Host(), Matchers: f.Selectors.Host}, nil
 	case signal.SourceGPU:
-		return Source{signal.SourceGPU, signal.GPU(), f.Selectors.GPU}, nil
+		return Source{Name: signal.SourceGPU, Entry: signal.GPU(), Matchers: f.Selectors.GPU}, nil
 	}
 	return engineOf(f)
 }
@@ -48,7 +50,9 @@ func sourceOf(f *slo.File, s signal.Signal) (Source, error) {
 // Up is the scrape of the source's targets: 1 where it went well.
 func (s Source) Up() *parser.VectorSelector { return promexpr.Select("up", s.matchers()...) }
 
-func (s Source) matchers() []promexpr.Matcher { return promexpr.Labels(s.Matchers) }
+func (s Source) matchers() []promexpr.Matcher {
+	return append(promexpr.Labels(s.Matchers), s.Variable...)
+}
 
 // refuse is an error at an objective: its line, what is wrong and what to write instead.
 func refuse(f *slo.File, o slo.Objective, key, fix, format string, args ...any) error {

@@ -29,8 +29,10 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(b)
-	if _, err := Parse("plan.yaml", []byte(example(t, page, "loads"))); err != nil {
-		t.Error(err)
+	for _, mark := range []string{"loads", "open"} {
+		if _, err := Parse("plan.yaml", []byte(example(t, page, mark))); err != nil {
+			t.Errorf("%s: %v", mark, err)
+		}
 	}
 	_, err = Parse("loadgen/plan.yaml", []byte(example(t, page, "bad")))
 	if err == nil {

@@ -17,6 +17,9 @@ import (
 const (
 	MaxConcurrency           = 4096 // isolated, staging
 	MaxConcurrencyProduction = 64
+	MaxRate                  = 10000 // requests per second; isolated, staging
+	MaxRateProduction        = 50
+	DefaultInFlight          = 512 // of an open loop; in production its cap on concurrency
 	MaxRounds                = 100
 	MaxSteps                 = 200     // rungs of the ladder
 	MaxRequests              = 1000000 // per step
@@ -126,43 +129,6 @@ func (r *reader) concurrency(v strictyaml.Value, into *int) bool {
 	}
 	*into = n
 	return true
-}
-
-func (r *reader) ramp(v strictyaml.Value) {
-	if !v.Require("write the ladder, such as ramp: {concurrency: [1, 2, 4, 8]}") {
-		return
-	}
-	m := v.Map("concurrency", "rate", "arrivals")
-	for _, k := range []string{"rate", "arrivals"} {
-		if m.Get(k).Present() {
-			m.Get(k).Reject("open-loop load isn't there in this release", "remove it and write concurrency: [1, 2, 4, 8]")
-		}
-	}
-	ladder := m.Get("concurrency")
-	if !v.IsMap() || !ladder.Require("write the ladder, such as concurrency: [1, 2, 4, 8]") {
-		return
-	}
-	rungs := ladder.List()
-	if ladder.IsList() && len(rungs) == 0 {
-		ladder.Reject("is empty", "write at least one level, such as [1, 2, 4, 8]")
-	}
-	if len(rungs) > MaxSteps {
-		ladder.Reject(fmt.Sprintf("has %d levels", len(rungs)), fmt.Sprintf("write at most %d", MaxSteps))
-		return
-	}
-	last := 0
-	for _, rung := range rungs {
-		n := 0
-		if !r.concurrency(rung, &n) {
-			continue
-		}
-		if n <= last {
-			rung.Reject(fmt.Sprintf("%d comes after %d", n, last), "write each level once, in rising order")
-			continue
-		}
-		last = n
-		r.plan.Ramp.Concurrency = append(r.plan.Ramp.Concurrency, n)
-	}
 }
 
 // step reads either a number of requests with its bounds in time, or a fixed time.

@@ -50,7 +50,7 @@ func TestDefaults(t *testing.T) {
 		APIVersion: APIVersion, Environment: Isolated,
 		Target: Target{URL: "http://127.0.0.1:11434", API: OllamaChat, Model: "m"},
 		Fixed:  Fixed{Prompts: Prompts{Synthetic: &Synthetic{32}}, OutputTokens: 16, Seed: 7},
-		Rounds: 3, Baseline: Level{1}, Ramp: Ramp{[]int{1, 2}}, Recovery: Level{1},
+		Rounds: 3, Baseline: Level{1}, Ramp: Ramp{Concurrency: []int{1, 2}}, Recovery: Level{1},
 		Step:     Step{Requests: 100, MinDuration: 10 * time.Second, MaxDuration: 10 * time.Minute},
 		Cooldown: 2 * time.Second,
 		Timeouts: Timeouts{Connect: 5 * time.Second, FirstToken: 30 * time.Second, Idle: 30 * time.Second, Total: 2 * time.Minute},
@@ -103,7 +103,7 @@ restore: {request: {method: PUT, url: 'http://127.0.0.1:1/reset', body: '{}'}, t
 		Target: Target{URL: "https://llm.example/base", API: OpenAIChat, Model: "1.10", Metrics: "https://llm.example/metrics",
 			HostMetrics: "http://host:10510/metrics", APIKey: Secret{File: filepath.Join(dir, "key")}, Headers: map[string]string{"X-Team": "chat"}},
 		Fixed:  Fixed{Prompts: Prompts{File: filepath.Join(dir, "prompts.jsonl")}, OutputTokens: 2, ContextLength: 8192, Temperature: 0.7, Seed: -3},
-		Rounds: 5, Baseline: Level{2}, Ramp: Ramp{[]int{4, 4096}}, Recovery: Level{3},
+		Rounds: 5, Baseline: Level{2}, Ramp: Ramp{Concurrency: []int{4, 4096}}, Recovery: Level{3},
 		Step:     Step{Duration: time.Minute},
 		Timeouts: Timeouts{Connect: time.Second, FirstToken: 2 * time.Second, Idle: 3 * time.Second, Total: time.Hour},
 		Stop:     Stop{After: 5},
@@ -117,7 +117,7 @@ restore: {request: {method: PUT, url: 'http://127.0.0.1:1/reset', body: '{}'}, t
 		t.Errorf("key %q, %v", key, err)
 	}
 	stages := p.Stages(2)
-	if diff := cmp.Diff([]Stage{{PhaseBaseline, 2, 1, 2}, {PhaseRamp, 2, 1, 4}, {PhaseRamp, 2, 2, 4096}, {PhaseRecovery, 2, 1, 3}}, stages); diff != "" {
+	if diff := cmp.Diff([]Stage{{Phase: PhaseBaseline, Round: 2, Step: 1, Concurrency: 2}, {Phase: PhaseRamp, Round: 2, Step: 1, Concurrency: 4}, {Phase: PhaseRamp, Round: 2, Step: 2, Concurrency: 4096}, {Phase: PhaseRecovery, Round: 2, Step: 1, Concurrency: 3}}, stages); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -144,8 +144,19 @@ func TestFaults(t *testing.T) {
 		{"ramp: {concurrency: [1, 4097]}", "ramp.concurrency[1]: 4097 is more than one client may hold (fix: stay at or below 4096)"},
 		{"ramp: {concurrency: []}", "ramp.concurrency: is empty"},
 		{"ramp: {concurrency: 8}", "ramp.concurrency: must be a list, not a number"},
-		{"ramp: {}", "ramp.concurrency: is missing"},
-		{"ramp: {concurrency: [1], arrivals: poisson}", "ramp.arrivals: open-loop load isn't there in this release"},
+		{"ramp: {}", "ramp: names no level"},
+		{"ramp: {concurrency: [1], arrivals: poisson}", "ramp.arrivals: has no meaning beside concurrency"},
+		{"ramp: {rate: []}", "ramp.rate: is empty"},
+		{"ramp: {rate: 5}", "ramp.rate: must be a list"},
+		{"ramp: {rate: [2, 1]}", "ramp.rate[1]: 1 comes after 2 (fix: write each rate once, in rising order)"},
+		{"ramp: {rate: [0.5, 0.5]}", "ramp.rate[1]: 0.5 comes after 0.5"},
+		{"ramp: {rate: [0]}", "ramp.rate[0]: 0 is no load"},
+		{"ramp: {rate: [-1]}", "ramp.rate[0]: -1 is no load"},
+		{"ramp: {rate: [20000]}", "ramp.rate[0]: 20000 requests per second is more than one client may send"},
+		{"ramp: {rate: [4/s]}", `ramp.rate[0]: "4/s" is not a number`},
+		{"ramp: {rate: [1], arrivals: gamma}", `ramp.arrivals: unknown value "gamma"`},
+		{"ramp: {rate: [1], max_in_flight: 0}", "ramp.max_in_flight: 0 is no load"},
+		{"ramp: {rate: [1], concurrency: [1]}", "ramp.rate: stands beside concurrency"},
 		{"baseline: {concurrency: 0}", "baseline.concurrency: 0 is no load"},
 		{"recovery: {}", "recovery.concurrency: is missing"},
 		{"rounds: 0", "rounds: 0 is not between 1 and 100"},
@@ -295,7 +306,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if len(p.Ramp.Concurrency) == 0 || p.highest() > MaxConcurrency || p.Rounds < 1 || (p.Step.Requests > 0) == (p.Step.Duration > 0) {
+		if len(p.Ramp.Levels()) == 0 || p.highest() > MaxConcurrency || p.Rounds < 1 || (p.Step.Requests > 0) == (p.Step.Duration > 0) {
 			t.Fatalf("%+v", p)
 		}
 	})

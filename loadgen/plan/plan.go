@@ -1,6 +1,10 @@
 package plan
 
-import "time"
+import (
+	"time"
+
+	"firstbreach/internal/level"
+)
 
 // APIVersion is the only apiVersion this release reads.
 const APIVersion = "firstbreach/v1"
@@ -85,10 +89,25 @@ type Level struct {
 	Concurrency int
 }
 
-// Ramp is the ladder.
+// Arrivals says how the requests of an open loop are spread over time.
+type Arrivals string
+
+// The arrivals.
+const (
+	Poisson  Arrivals = "poisson"  // independently of each other, as many users are
+	Constant Arrivals = "constant" // evenly apart
+)
+
+// Ramp is the ladder: of concurrencies (closed loop) or of rates (open loop).
 type Ramp struct {
 	Concurrency []int
+	Rate        []float64 // requests that arrive in a second
+	Arrivals    Arrivals  // of an open loop
+	MaxInFlight int       // of an open loop: a request that is due while so many are in flight is dropped
 }
+
+// Levels are the rungs of the ladder, rising.
+func (r Ramp) Levels() []level.Level { return level.Ladder(r.Concurrency, r.Rate) }
 
 // Step bounds one step. Either Requests or Duration is set.
 type Step struct {
@@ -143,14 +162,18 @@ type Stage struct {
 	Phase       Phase
 	Round       int
 	Step        int
-	Concurrency int
+	Concurrency int     // 0 in an open loop
+	Rate        float64 // 0 in a closed loop
 }
+
+// Level is the load of the step.
+func (s Stage) Level() level.Level { return level.Level{Concurrency: s.Concurrency, Rate: s.Rate} }
 
 // Stages expands one round: baseline, the ladder, recovery.
 func (p *Plan) Stages(round int) []Stage {
-	stages := []Stage{{PhaseBaseline, round, 1, p.Baseline.Concurrency}}
-	for i, c := range p.Ramp.Concurrency {
-		stages = append(stages, Stage{PhaseRamp, round, i + 1, c})
+	stages := []Stage{{Phase: PhaseBaseline, Round: round, Step: 1, Concurrency: p.Baseline.Concurrency}}
+	for i, l := range p.Ramp.Levels() {
+		stages = append(stages, Stage{Phase: PhaseRamp, Round: round, Step: i + 1, Concurrency: l.Concurrency, Rate: l.Rate})
 	}
-	return append(stages, Stage{PhaseRecovery, round, 1, p.Recovery.Concurrency})
+	return append(stages, Stage{Phase: PhaseRecovery, Round: round, Step: 1, Concurrency: p.Recovery.Concurrency})
 }

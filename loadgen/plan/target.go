@@ -204,9 +204,12 @@ func (p *Plan) CheckEnvironment(allowProduction bool) error {
 	}}}
 }
 
-// highest is the greatest concurrency of the plan.
+// highest is the greatest number of requests that the plan may have in flight.
 func (p *Plan) highest() int {
 	most := max(p.Baseline.Concurrency, p.Recovery.Concurrency)
+	if len(p.Ramp.Rate) > 0 {
+		most = max(most, p.Ramp.MaxInFlight)
+	}
 	for _, c := range p.Ramp.Concurrency {
 		most = max(most, c)
 	}

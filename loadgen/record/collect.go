@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"firstbreach/internal/level"
 	"firstbreach/internal/signal"
 	"firstbreach/internal/slo"
 	"firstbreach/loadgen/wire"
@@ -23,11 +24,29 @@ type descs struct {
 	ttft, duration, tpot, icl, rejection, dispatch, queueWait histogramDesc
 }
 
-func newDescs(run string, id StepID, objectives []slo.Objective) *descs {
+// stepLabels are the labels of all series of a step. Those that don't apply are left out, so that a
+// plan without rates, classes and shards has none of them.
+func stepLabels(run string, id StepID) prometheus.Labels {
 	labels := prometheus.Labels{
 		signal.LabelRun: run, signal.LabelPhase: id.Phase, signal.LabelRound: strconv.Itoa(id.Round),
-		signal.LabelStep: strconv.Itoa(id.Step), signal.LabelConcurrency: strconv.Itoa(id.Concurrency),
+		signal.LabelStep: strconv.Itoa(id.Step),
 	}
+	if id.Rate > 0 {
+		labels[signal.LabelRate] = level.FormatRate(id.Rate)
+	} else {
+		labels[signal.LabelConcurrency] = strconv.Itoa(id.Concurrency)
+	}
+	if id.Class != "" {
+		labels[signal.LabelClass] = id.Class
+	}
+	if id.Shard != "" {
+		labels[signal.LabelShard] = id.Shard
+	}
+	return labels
+}
+
+func newDescs(run string, id StepID, objectives []slo.Objective) *descs {
+	labels := stepLabels(run, id)
 	desc := func(name, help string, variable ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, variable, labels)
 	}
@@ -54,9 +73,9 @@ func newDescs(run string, id StepID, objectives []slo.Objective) *descs {
 		start: desc(signal.LoadgenStepStart, "Unix time at which the window started.", window),
 		end:   desc(signal.LoadgenStepEnd, "Unix time at which the window ended.", window),
 
-		ttft: histogramDesc{signal.LoadgenTTFT, "Time from sending to the first generated text, ok requests.",
+		ttft: histogramDesc{signal.LoadgenTTFT, "Time to the first generated text, ok requests: from sending, in an open loop from when the request was due.",
 			labels, edges(ttftEdges(), slo.SignalTTFT), nil},
-		duration: histogramDesc{signal.LoadgenDuration, "Time from sending to the last token or the finish event, ok requests.",
+		duration: histogramDesc{signal.LoadgenDuration, "Time to the last token or the finish event, ok requests: from sending, in an open loop from when the request was due.",
 			labels, edges(durationEdges(), slo.SignalDuration), nil},
 		tpot: histogramDesc{signal.LoadgenTPOT, "Time per output token after the first, ok requests.",
 			labels, edges(tokenEdges(), slo.SignalTPOT), nil},

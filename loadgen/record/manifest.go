@@ -1,6 +1,10 @@
 package record
 
-import "time"
+import (
+	"time"
+
+	"firstbreach/internal/level"
+)
 
 // The files of a run directory.
 const (
@@ -41,11 +45,13 @@ type Manifest struct {
 	Version    string            `json:"version"` // of firstbreach
 	PlanSHA256 string            `json:"plan_sha256"`
 	SLOSHA256  string            `json:"slo_sha256"`
-	Prompts    string            `json:"prompts_sha256"` // over the prompt bodies without their nonces
-	Conditions map[string]string `json:"conditions"`     // model, api, url (no credentials), engine, versions, host …
-	Rounds     int               `json:"rounds"`         // planned; appended rounds included
-	Ladder     []int             `json:"ladder"`         // concurrencies of the ramp
-	Steps      []ManifestStep    `json:"steps"`          // in the order in which they began
+	Prompts    string            `json:"prompts_sha256"`     // over the prompt bodies without their nonces
+	Conditions map[string]string `json:"conditions"`         // model, api, url (no credentials), engine, versions, host …
+	Rounds     int               `json:"rounds"`             // planned; appended rounds included
+	Ladder     []int             `json:"ladder"`             // concurrencies of the ramp; empty in an open loop
+	Rates      []float64         `json:"rates,omitempty"`    // rates of the ramp, in requests per second; only in an open loop
+	Arrivals   string            `json:"arrivals,omitempty"` // poisson or constant; only in an open loop
+	Steps      []ManifestStep    `json:"steps"`              // in the order in which they began
 	// FinalScrape says whether every live step's final values were seen to be scraped.
 	FinalScrape string `json:"final_scrape,omitempty"` // "confirmed", "not_confirmed: …"
 	// Restore says how putting the target back went: "done", or what failed; "" where there is none.
@@ -57,7 +63,10 @@ type ManifestStep struct {
 	Phase       string            `json:"phase"` // baseline, ramp, recovery
 	Round       int               `json:"round"`
 	Step        int               `json:"step"`
-	Concurrency int               `json:"concurrency"`
+	Concurrency int               `json:"concurrency"`     // 0 in an open loop
+	Rate        float64           `json:"rate,omitempty"`  // requests per second; only in an open loop
+	Class       string            `json:"class,omitempty"` // of the requests; only where the plan has classes
+	Shard       string            `json:"shard,omitempty"` // of the load generators; only where there are several
 	StartedAt   time.Time         `json:"started_at"`
 	MeasureFrom *time.Time        `json:"measure_from"`              // first measured request sent
 	MeasureTo   *time.Time        `json:"measure_to"`                // no measured request was sent from here on
@@ -67,6 +76,11 @@ type ManifestStep struct {
 	Limited     []string          `json:"client_limited,omitempty"`  // reasons for which the client itself was the bottleneck
 	Warnings    []string          `json:"client_warnings,omitempty"` // of the client about itself; they void nothing
 	Totals      map[string]Totals `json:"totals"`                    // by window: warmup, measure, drain
+}
+
+// Level is the load of the step.
+func (s ManifestStep) Level() level.Level {
+	return level.Level{Concurrency: s.Concurrency, Rate: s.Rate}
 }
 
 // Totals are the counts of one window of a step. They equal the counters on the metrics page and
@@ -89,7 +103,10 @@ type Entry struct {
 	Phase              string     `json:"phase"`
 	Round              int        `json:"round"`
 	Step               int        `json:"step"`
-	Concurrency        int        `json:"concurrency"`
+	Concurrency        int        `json:"concurrency"`     // 0 in an open loop
+	Rate               float64    `json:"rate,omitempty"`  // requests per second; only in an open loop
+	Class              string     `json:"class,omitempty"` // only where the plan has classes
+	Shard              string     `json:"shard,omitempty"` // only where there are several load generators
 	Slot               int        `json:"slot"`
 	Window             string     `json:"window"`
 	ScheduledAt        time.Time  `json:"scheduled_at"`

@@ -1,9 +1,11 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
+	"firstbreach/internal/level"
 	"firstbreach/loadgen/wire"
 )
 
@@ -32,16 +34,26 @@ func (w Window) index() int {
 	}
 }
 
-// StepID names one step of one round.
+// StepID names one step of one round; where a plan has classes of requests, one class of it.
 type StepID struct {
 	Phase       string
 	Round       int
 	Step        int
-	Concurrency int
+	Concurrency int     // 0 in an open loop
+	Rate        float64 // 0 in a closed loop
+	Class       string  // "" where a plan has no classes
+	Shard       string  // which load generator of several; "" where there is one
 }
 
+// Level is the load of the step.
+func (id StepID) Level() level.Level { return level.Level{Concurrency: id.Concurrency, Rate: id.Rate} }
+
 func (id StepID) String() string {
-	return fmt.Sprintf("%s round %d step %d", id.Phase, id.Round, id.Step)
+	text := fmt.Sprintf("%s round %d step %d", id.Phase, id.Round, id.Step)
+	if id.Class != "" {
+		text += " class " + id.Class
+	}
+	return text
 }
 
 // Request is one finished request of a step.
@@ -49,6 +61,7 @@ type Request struct {
 	Slot      int
 	Window    Window
 	Scheduled time.Time // when it was due: in a closed loop when its slot became free
+	Open      bool      // in an open loop: the user has waited since Scheduled, not since it was sent
 	Started   time.Time // when it was handed to the client
 	Returned  time.Time // when the client was done with it
 	Result    wire.Result
@@ -73,11 +86,36 @@ func (q Request) DispatchDelay() time.Duration {
 	return max(0, sent.Sub(q.Scheduled))
 }
 
+// Measured is the request's result as its user saw it. In an open loop the user has waited since
+// the request was due: however late it was sent, and whatever kept it, the wait is part of the
+// latency (what leaving it out does is known as coordinated omission). The earliest possible values
+// leave out what the client alone was late: a verdict that hangs on that isn't one on the service.
+func (q Request) Measured() wire.Result {
+	r := q.Result
+	if !q.Open || r.SentAt.IsZero() {
+		return r
+	}
+	late := max(0, r.SentAt.Sub(q.Scheduled))
+	notOurs := max(0, late-q.DispatchDelay()) // dialling
+	r.TTFTMin, r.E2EMin = later(cmp.Or(r.TTFTMin, r.TTFT), notOurs), later(cmp.Or(r.E2EMin, r.E2E), notOurs)
+	r.TTFT, r.E2E = later(r.TTFT, late), later(r.E2E, late)
+	return r
+}
+
+func later(d *time.Duration, by time.Duration) *time.Duration {
+	if d == nil {
+		return nil
+	}
+	sum := *d + by
+	return &sum
+}
+
 // Entry is the request's ledger line.
 func (q Request) Entry(id int64, step StepID) Entry {
-	r := q.Result
+	r := q.Measured()
 	e := Entry{
 		ID: id, Phase: step.Phase, Round: step.Round, Step: step.Step, Concurrency: step.Concurrency,
+		Rate: step.Rate, Class: step.Class, Shard: step.Shard,
 		Slot: q.Slot, Window: string(q.Window), ScheduledAt: q.Scheduled.UTC().Round(0),
 		TTFT: seconds(r.TTFT), E2E: seconds(r.E2E), TPOT: seconds(r.TPOT), Chunks: r.Chunks,
 		TTFTMin: seconds(r.TTFTMin), E2EMin: seconds(r.E2EMin), TPOTMin: seconds(r.TPOTMin),

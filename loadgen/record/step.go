@@ -141,7 +141,7 @@ func (s *Step) integrate(now time.Time) {
 func (s *Step) Observe(q Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, r := s.windows[q.Window.index()], q.Result
+	t, r := s.windows[q.Window.index()], q.Measured()
 	t.outcomes[r.Outcome]++
 	if r.Outcome == wire.Timeout {
 		t.timeouts[r.TimeoutKind]++
@@ -163,15 +163,14 @@ func (s *Step) Observe(q Request) {
 	t.outputTokens += value(r.OutputTokens)
 	t.occupancy += q.Occupancy()
 	t.dispatch.Observe(q.DispatchDelay().Seconds())
-	s.observeLatency(t, q)
+	s.observeLatency(t, q.Window, r)
 }
 
 // observeLatency fills the histograms: those of latency with ok requests only, because a fast
 // refusal must not look like a fast answer.
-func (s *Step) observeLatency(t *tally, q Request) {
-	r := q.Result
+func (s *Step) observeLatency(t *tally, w Window, r wire.Result) {
 	if r.QueueWait != nil {
-		s.queueWait(t, q.Window, r.QueueWaitSource).Observe(r.QueueWait.Seconds())
+		s.queueWait(t, w, r.QueueWaitSource).Observe(r.QueueWait.Seconds())
 	}
 	switch r.Outcome {
 	case wire.OK:
@@ -181,7 +180,7 @@ func (s *Step) observeLatency(t *tally, q Request) {
 		for _, g := range r.Gaps {
 			t.icl.Observe(g.Seconds())
 		}
-		if r.TTFT != nil && q.Window == Measure {
+		if r.TTFT != nil && w == Measure {
 			s.ttft.add(*r.TTFT)
 		}
 	case wire.Rejected:

@@ -33,12 +33,16 @@ type Place struct {
 }
 
 func (p Place) String() string {
-	return fmt.Sprintf("round %d/%d  %-8s  step %d/%d  concurrency %d", p.Round, p.Rounds, p.Phase, p.Number, p.Of, p.Concurrency)
+	return fmt.Sprintf("round %d/%d  %-8s  step %d/%d  %s", p.Round, p.Rounds, p.Phase, p.Number, p.Of, p.Level().Words())
 }
 
 // short fits beside a bar and the figures into 80 columns, so that no line wraps.
 func (p Place) short() string {
-	return fmt.Sprintf("%d/%d %s c=%d", p.Round, p.Rounds, p.Phase, p.Concurrency)
+	unit := "c="
+	if p.Rate > 0 {
+		unit = "r="
+	}
+	return fmt.Sprintf("%d/%d %s %s%s", p.Round, p.Rounds, p.Phase, unit, p.Level())
 }
 
 // figures are the three numbers of the measured requests so far.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"math"
 	"time"
 
+	"firstbreach/internal/level"
 	"firstbreach/loadgen/drive"
 	"firstbreach/loadgen/plan"
 	"firstbreach/loadgen/record"
@@ -18,7 +21,7 @@ var ErrInterrupted = errors.New("interrupted")
 func (r *Runner) round(ctx context.Context) error {
 	r.rounds++
 	stages := r.opts.Plan.Stages(r.rounds)
-	ceiling := 0 // of concurrency, after a baseline that failed; 0: none
+	var ceiling level.Level // after a baseline that failed; zero: none
 	for i, stage := range stages {
 		if r.skip(stage, ceiling) {
 			continue
@@ -30,33 +33,40 @@ func (r *Runner) round(ctx context.Context) error {
 			return err
 		}
 		if sum.StopRule {
-			ceiling = max(ceiling, r.stopped(stage, sum))
+			ceiling = r.stopped(stage, sum, ceiling)
 		}
 	}
 	return nil
 }
 
 // skip reports whether a stop leaves out this step of the ladder.
-func (r *Runner) skip(s plan.Stage, ceiling int) bool {
-	if s.Phase != plan.PhaseRamp {
+func (r *Runner) skip(s plan.Stage, ceiling level.Level) bool {
+	switch {
+	case s.Phase != plan.PhaseRamp:
 		return false
+	case r.rampCap > 0 && s.Step > r.rampCap:
+		return true
+	case ceiling.IsZero():
+		return false
+	case s.Rate > 0: // how many are in flight at a rate isn't known before: the lowest alone may be as low
+		return s.Step > 1
 	}
-	return r.rampCap > 0 && s.Step > r.rampCap || ceiling > 0 && s.Concurrency > ceiling
+	return s.Concurrency > ceiling.Concurrency
 }
 
 // stopped notes what the stop rule means for the steps to come: on the ladder, this round and the
 // later ones go no higher; a baseline that failed keeps its own round from going above it. It returns
-// the highest concurrency that may still be run in this round, 0 for any.
-func (r *Runner) stopped(s plan.Stage, sum drive.Summary) (ceiling int) {
+// the highest level that may still be run in this round, zero for any.
+func (r *Runner) stopped(s plan.Stage, sum drive.Summary, ceiling level.Level) level.Level {
 	switch s.Phase {
 	case plan.PhaseRamp:
 		r.rampCap = s.Step
 	case plan.PhaseBaseline:
-		ceiling = s.Concurrency
+		ceiling = s.Level()
 	}
 	r.edit(func(m *record.Manifest) {
-		m.Reason = addReason(m.Reason, fmt.Sprintf("round %d stopped at %s step %d, concurrency %d (%s)",
-			s.Round, s.Phase, s.Step, s.Concurrency, sum.Stopped))
+		m.Reason = addReason(m.Reason, fmt.Sprintf("round %d stopped at %s step %d, %s (%s)",
+			s.Round, s.Phase, s.Step, s.Level().Words(), sum.Stopped))
 	})
 	return ceiling
 }
@@ -73,7 +83,7 @@ func (r *Runner) step(ctx context.Context, place Place) (drive.Summary, error) {
 	if err := r.cooldown(ctx); err != nil {
 		return drive.Summary{}, interrupted(ctx, stage)
 	}
-	id := record.StepID{Phase: string(stage.Phase), Round: stage.Round, Step: stage.Step, Concurrency: stage.Concurrency}
+	id := record.StepID{Phase: string(stage.Phase), Round: stage.Round, Step: stage.Step, Concurrency: stage.Concurrency, Rate: stage.Rate}
 	live, err := r.begin(ctx, id)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -120,17 +130,40 @@ func (r *Runner) drive(ctx context.Context, place Place, live *record.Step) (dri
 	defer stop()
 	check := r.checkSelf(live)
 	defer check.stop()
-	shape := drive.Closed{Concurrency: stage.Concurrency, Spread: r.spread()}
+	shape, warmup := r.shape(stage)
 	sum, err := shape.Drive(ctx, drive.Step{
-		Bounds: p.Step, Stop: p.Stop, Warmup: stage.Concurrency,
+		Bounds: p.Step, Stop: p.Stop, Warmup: warmup,
 		Body:   func(n int) []byte { return r.target.Body(stage, n) },
 		Sender: r.target, Recorder: recorder{live, r.ledger},
 		Grace: r.opts.Grace, Abort: r.opts.Abort,
 	})
 	if sum.Service > 0 {
 		r.service = sum.Service
+		if stage.Phase == plan.PhaseBaseline {
+			r.baseline = sum.Service
+		}
 	}
 	return sum, err
+}
+
+// shape is how a stage is driven, and how many requests have to finish before it is measured: as
+// many as are in flight when it has come to rest, which for a rate is the rate times the time that
+// a request takes at the baseline (Little's law).
+func (r *Runner) shape(s plan.Stage) (shape drive.Shape, warmup int) {
+	p := r.opts.Plan
+	if s.Rate == 0 {
+		return drive.Closed{Concurrency: s.Concurrency, Spread: r.spread()}, s.Concurrency
+	}
+	open := drive.Open{Rate: s.Rate, Poisson: p.Ramp.Arrivals != plan.Constant, MaxInFlight: p.Ramp.MaxInFlight, Seed: seedOf(p.Fixed.Seed, s)}
+	inFlight := math.Ceil(s.Rate * r.baseline.Seconds())
+	return open, max(1, int(min(inFlight, float64(p.Ramp.MaxInFlight))))
+}
+
+// seedOf makes the arrivals of each step its own, and the same whenever the plan is run again.
+func seedOf(seed int64, s plan.Stage) [2]uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s/%d/%d/%s", s.Phase, s.Round, s.Step, s.Level())
+	return [2]uint64{uint64(seed), h.Sum64()}
 }
 
 // spread is the time over which the next step's slots start: one service time as last measured,
@@ -162,7 +195,7 @@ func (r *Runner) addStep(id record.StepID, live *record.Step) (n int) {
 	r.edit(func(m *record.Manifest) {
 		n = len(m.Steps)
 		m.Steps = append(m.Steps, record.ManifestStep{
-			Phase: id.Phase, Round: id.Round, Step: id.Step, Concurrency: id.Concurrency,
+			Phase: id.Phase, Round: id.Round, Step: id.Step, Concurrency: id.Concurrency, Rate: id.Rate, Class: id.Class, Shard: id.Shard,
 			StartedAt: time.Now().UTC(), Totals: live.Totals(),
 		})
 	})
@@ -203,7 +236,7 @@ func (r *Runner) markUnscraped(ids []record.StepID) {
 }
 
 func stepID(s record.ManifestStep) record.StepID {
-	return record.StepID{Phase: s.Phase, Round: s.Round, Step: s.Step, Concurrency: s.Concurrency}
+	return record.StepID{Phase: s.Phase, Round: s.Round, Step: s.Step, Concurrency: s.Concurrency, Rate: s.Rate, Class: s.Class, Shard: s.Shard}
 }
 
 // interrupted says where, and by what, as far as the context's cause tells.
@@ -212,7 +245,7 @@ func interrupted(ctx context.Context, s plan.Stage) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		why = "by " + cause.Error()
 	}
-	return fmt.Errorf("%w %s in round %d, %s step %d, concurrency %d", ErrInterrupted, why, s.Round, s.Phase, s.Step, s.Concurrency)
+	return fmt.Errorf("%w %s in round %d, %s step %d, %s", ErrInterrupted, why, s.Round, s.Phase, s.Step, s.Level().Words())
 }
 
 // recorder keeps a step's requests: first in the ledger, then on the page, so that no counter ever

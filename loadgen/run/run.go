@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,13 +28,14 @@ type Runner struct {
 	page   *record.Page
 	ledger *record.Ledger
 
-	rounds  int           // begun
-	rampCap int           // the highest step of the ladder that later rounds run; 0: all
-	service time.Duration // mean of the step before: over it the next one's slots start
-	started bool          // a step has been begun
-	ended   bool          // every planned round has been run to its end
-	failure error         // the first thing that ended the rounds early
-	closed  bool
+	rounds   int           // begun
+	rampCap  int           // the highest step of the ladder that later rounds run; 0: all
+	service  time.Duration // mean of the step before: over it the next one's slots start
+	baseline time.Duration // mean of the last baseline that answered
+	started  bool          // a step has been begun
+	ended    bool          // every planned round has been run to its end
+	failure  error         // the first thing that ended the rounds early
+	closed   bool
 
 	mu       sync.Mutex
 	manifest record.Manifest
@@ -88,6 +90,7 @@ func (r *Runner) newManifest(ctx context.Context) record.Manifest {
 		PlanSHA256: digest(p.Source), SLOSHA256: digest(r.opts.SLO.Source), Prompts: r.target.PromptsSHA256(),
 		Conditions: r.conditions(ctx),
 		Rounds:     p.Rounds, Ladder: append([]int{}, p.Ramp.Concurrency...), Steps: []record.ManifestStep{},
+		Rates: slices.Clone(p.Ramp.Rate), Arrivals: string(p.Ramp.Arrivals),
 	}
 }
 
@@ -123,7 +126,7 @@ func (r *Runner) Manifest() record.Manifest {
 	defer r.mu.Unlock()
 	m := r.manifest
 	m.Conditions = maps.Clone(m.Conditions)
-	m.Ladder = append([]int{}, m.Ladder...)
+	m.Ladder, m.Rates = append([]int{}, m.Ladder...), slices.Clone(m.Rates)
 	m.Steps = append([]record.ManifestStep{}, m.Steps...)
 	return m
 }

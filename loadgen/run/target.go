@@ -49,11 +49,14 @@ func NewTarget(p *plan.Plan, runID string) (Target, error) {
 	}, nil
 }
 
-// highest is the greatest concurrency of a plan.
+// highest is the greatest number of requests that a plan may have in flight.
 func highest(p *plan.Plan) int {
 	most := 0
 	for _, s := range p.Stages(1) {
 		most = max(most, s.Concurrency)
+		if s.Rate > 0 {
+			most = max(most, p.Ramp.MaxInFlight)
+		}
 	}
 	return most
 }

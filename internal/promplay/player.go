@@ -1,7 +1,10 @@
-package ruletest_test
+// Package promplay plays samples and rules to the Prometheus that go.mod names, in process and in
+// virtual time: for tests of what is generated for Prometheus. It is no part of any program.
+package promplay
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/url"
@@ -22,22 +25,20 @@ import (
 	"github.com/prometheus/prometheus/util/teststorage"
 )
 
-// series is one series and its value in each minute; a negative value is no sample.
-type series struct {
-	name   string
-	labels map[string]string
-	at     func(minute int) float64
+// Series is one series and its value in each minute; a negative value is no sample.
+type Series struct {
+	Name   string
+	Labels map[string]string
+	At     func(minute int) float64
 }
 
-// counter grows by so much a minute.
-func counter(perMinute float64) func(int) float64 {
+// Counter grows by so much a minute.
+func Counter(perMinute float64) func(int) float64 {
 	return func(m int) float64 { return perMinute * float64(m) }
 }
 
-// play loads a rule file into the Prometheus that go.mod names, feeds it a sample a minute and
-// evaluates the rules each time, as a server does. It returns a question: which alerts of a name fire
-// at the end, as their severity and long window.
-type player struct {
+// Player is a Prometheus whose clock is turned by hand.
+type Player struct {
 	t       *testing.T
 	groups  []*promrules.Group
 	manager *promrules.Manager
@@ -47,20 +48,24 @@ type player struct {
 	minute  int
 }
 
-func newPlayer(t *testing.T, ruleText []byte) *player {
+// New starts a player at the unix epoch; no rules are no rule text.
+func New(t *testing.T, ruleTexts ...[]byte) *Player {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "rules.yml")
-	if err := os.WriteFile(path, ruleText, 0o644); err != nil {
-		t.Fatal(err)
+	var paths []string
+	for i, text := range ruleTexts {
+		paths = append(paths, filepath.Join(t.TempDir(), fmt.Sprintf("%d.yml", i)))
+		if err := os.WriteFile(paths[i], text, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
-	p := &player{t: t, storage: teststorage.New(t), engine: promqltest.NewTestEngine(t, false, 0, 50_000_000), now: time.Unix(0, 0).UTC()}
+	p := &Player{t: t, storage: teststorage.New(t), engine: promqltest.NewTestEngine(t, false, 0, 50_000_000), now: time.Unix(0, 0).UTC()}
 	p.manager = promrules.NewManager(&promrules.ManagerOptions{
 		QueryFunc: promrules.EngineQueryFunc(p.engine, p.storage), NotifyFunc: func(context.Context, string, ...*promrules.Alert) {},
 		Context: t.Context(), AppendableV2: p.storage, Queryable: p.storage, Logger: slog.New(slog.DiscardHandler),
 		Registerer: prometheus.NewRegistry(), ExternalURL: &url.URL{}, NameValidationScheme: model.LegacyValidation,
 		Parser: parser.NewParser(parser.Options{}),
 	})
-	byName, errs := p.manager.LoadGroups(time.Minute, labels.EmptyLabels(), "", nil, false, path)
+	byName, errs := p.manager.LoadGroups(time.Minute, labels.EmptyLabels(), "", nil, false, paths...)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -70,18 +75,18 @@ func newPlayer(t *testing.T, ruleText []byte) *player {
 	return p
 }
 
-// run feeds and evaluates for so many minutes.
-func (p *player) run(minutes int, feed ...series) {
+// Run feeds and evaluates for so many minutes.
+func (p *Player) Run(minutes int, feed ...Series) {
 	p.t.Helper()
 	for range minutes {
 		app := p.storage.Appender(p.t.Context())
 		for _, s := range feed {
-			v := s.at(p.minute)
+			v := s.At(p.minute)
 			if v < 0 {
 				continue
 			}
-			set := maps.Clone(s.labels)
-			set[model.MetricNameLabel] = s.name
+			set := maps.Clone(s.Labels)
+			set[model.MetricNameLabel] = s.Name
 			if _, err := app.Append(0, labels.FromMap(set), p.now.UnixMilli(), v); err != nil {
 				p.t.Fatal(err)
 			}
@@ -102,8 +107,8 @@ func (p *player) run(minutes int, feed ...series) {
 	}
 }
 
-// firing lists what fires: alert, severity and, where it has one, its long window.
-func (p *player) firing() []string {
+// Firing lists what fires: alert, severity and, where it has one, its long window.
+func (p *Player) Firing() []string {
 	var list []string
 	for _, g := range p.groups {
 		for _, r := range g.AlertingRules() {
@@ -118,19 +123,33 @@ func (p *player) firing() []string {
 	return list
 }
 
-// value is the newest value of an expression; ok is false when it gives nothing.
-func (p *player) value(expr string) (float64, bool) {
+// Value is the newest value of an expression's first series; ok is false when it gives nothing.
+func (p *Player) Value(expr string) (float64, bool) {
 	p.t.Helper()
-	q, err := p.engine.NewInstantQuery(p.t.Context(), p.storage, nil, expr, p.now.Add(-time.Minute))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	v, err := q.Exec(p.t.Context()).Vector()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	v := p.Query(expr)
 	if len(v) == 0 {
 		return 0, false
 	}
 	return v[0].F, true
+}
+
+// Query is an expression's value now.
+func (p *Player) Query(expr string) promql.Vector {
+	p.t.Helper()
+	q, err := p.engine.NewInstantQuery(p.t.Context(), p.storage, nil, expr, p.now.Add(-time.Minute))
+	if err != nil {
+		p.t.Fatalf("%s: %v", expr, err)
+	}
+	r := q.Exec(p.t.Context())
+	if r.Err != nil {
+		p.t.Fatalf("%s: %v", expr, r.Err)
+	}
+	if s, ok := r.Value.(promql.Scalar); ok {
+		return promql.Vector{{T: s.T, F: s.V}}
+	}
+	v, err := r.Vector()
+	if err != nil {
+		p.t.Fatalf("%s: %v", expr, err)
+	}
+	return v
 }

@@ -1,0 +1,163 @@
+// Command dashboards generates Grafana dashboards from SLO files. It only reads flags; the work is in
+// the packages beside it.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"firstbreach/dashboards/board"
+	"firstbreach/dashboards/boards"
+	"firstbreach/internal/generated"
+	"firstbreach/internal/release"
+	"firstbreach/internal/slo"
+	"firstbreach/internal/strictyaml"
+)
+
+//go:generate go run . --slo ../alerts/slo.yaml --out .
+
+// Exit statuses.
+const (
+	exitDone   = 0
+	exitFailed = 1 // it could not be done, or --check found stale files
+	exitUsage  = 2 // usage or configuration
+)
+
+func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// config is what the flags say.
+type config struct {
+	slos  []string
+	out   string
+	check bool
+}
+
+func flags(c *config, stdout, stderr io.Writer) *kingpin.Application {
+	app := kingpin.New("dashboards", "Generates Grafana dashboards from SLO files: objectives in production, load tests, GPU hosts.")
+	app.HelpFlag.Short('h')
+	app.UsageWriter(stdout).ErrorWriter(stderr)
+	app.Version("dashboards " + release.Version())
+	app.Flag("slo", "SLO file; repeat it for several services.").Default("alerts/slo.yaml").PlaceHolder("FILE").StringsVar(&c.slos)
+	app.Flag("out", "Folder for the dashboards.").Default("dashboards").PlaceHolder("DIR").StringVar(&c.out)
+	app.Flag("check", "Write nothing; fail when the dashboards that are there are not what would be written.").BoolVar(&c.check)
+	return app
+}
+
+// command is the whole program; it returns its exit status.
+func command(args []string, stdout, stderr io.Writer) int {
+	var c config
+	app := flags(&c, stdout, stderr)
+	ended := -1
+	app.Terminate(func(status int) { ended = status }) // --help and --version
+	_, err := app.Parse(args)
+	if ended >= 0 {
+		return ended
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "dashboards: %v; see dashboards --help\n", err)
+		return exitUsage
+	}
+	files, err := c.generate()
+	var listed *strictyaml.Error
+	switch {
+	case errors.As(err, &listed):
+		fmt.Fprintln(stderr, err)
+		return exitUsage
+	case err == nil && c.check:
+		err = c.current(files)
+	case err == nil:
+		err = c.write(files, stdout)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "dashboards: %v\n", err)
+		return exitFailed
+	}
+	return exitDone
+}
+
+// generate makes every dashboard in memory: either all of them can be written, or none is.
+func (c *config) generate() ([]generated.File, error) {
+	all := []board.Board{boards.Host()}
+	var problems []strictyaml.Problem
+	seen := map[string]string{}
+	for _, path := range c.slos {
+		f, err := slo.Load(path)
+		var listed *strictyaml.Error
+		if errors.As(err, &listed) {
+			problems = append(problems, listed.Problems...)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if other, ok := seen[f.Service]; ok {
+			problems = append(problems, strictyaml.Problem{File: path, Key: "service",
+				Message: fmt.Sprintf("%s is the service of %s as well: two dashboards of one uid would replace each other", f.Service, other), Fix: "put its objectives into one file"})
+			continue
+		}
+		seen[f.Service] = path
+		service, err := boards.Service(f)
+		if err != nil {
+			return nil, err
+		}
+		test, err := boards.LoadTest(f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, service, test)
+	}
+	if len(problems) > 0 {
+		return nil, &strictyaml.Error{Problems: problems}
+	}
+	return print(all)
+}
+
+func print(all []board.Board) ([]generated.File, error) {
+	files := make([]generated.File, len(all))
+	for i, b := range all {
+		text, err := b.JSON()
+		if err != nil {
+			return nil, err
+		}
+		files[i] = generated.File{Name: strings.TrimPrefix(b.UID, "firstbreach-") + ".json", Content: text}
+	}
+	return files, nil
+}
+
+// ours reports whether a file was generated before: by its uid and tag.
+func ours(name string, content []byte) bool {
+	return strings.HasSuffix(name, ".json") && bytes.Contains(content, []byte(`"uid": "firstbreach-`)) && bytes.Contains(content, []byte(`"`+board.Tag+`"`))
+}
+
+func (c *config) current(files []generated.File) error {
+	changed, stale, err := generated.Compare(c.out, files, ours)
+	if err != nil {
+		return err
+	}
+	if len(changed)+len(stale) > 0 {
+		return fmt.Errorf("not current in %s: %s; run dashboards without --check", c.out, strings.Join(slices.Concat(changed, stale), ", "))
+	}
+	return nil
+}
+
+func (c *config) write(files []generated.File, stdout io.Writer) error {
+	changed, err := generated.Write(c.out, files, ours)
+	if err != nil {
+		return err
+	}
+	if len(changed) == 0 {
+		fmt.Fprintf(stdout, "%d dashboards in %s are current\n", len(files), c.out)
+	}
+	for _, name := range changed {
+		fmt.Fprintln(stdout, filepath.Join(c.out, name))
+	}
+	return nil
+}

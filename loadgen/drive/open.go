@@ -1,0 +1,89 @@
+package drive
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"firstbreach/loadgen/record"
+	"firstbreach/loadgen/wire"
+)
+
+// Open is the open loop: requests arrive by a schedule of their own, however many are in flight.
+// The schedule never waits for an answer: a request that the client sends late counts from when it
+// was due, and one that is due while MaxInFlight others are under way is dropped, which counts as
+// failed.
+type Open struct {
+	Rate        float64   // mean number of requests that are due in a second
+	Poisson     bool      // exponential times between two requests; else all are equal
+	MaxInFlight int       // bounds connections and memory
+	Seed        [2]uint64 // of the Poisson schedule: the same seed gives the same times
+}
+
+// Drive implements Shape.
+func (o Open) Drive(ctx context.Context, step Step) (Summary, error) {
+	if o.Rate <= 0 || o.MaxInFlight < 1 {
+		return Summary{}, fmt.Errorf("rate %v with at most %d in flight: an open loop needs both above zero", o.Rate, o.MaxInFlight)
+	}
+	if err := step.validate(); err != nil {
+		return Summary{}, err
+	}
+	return arrive(ctx, step, o.MaxInFlight, o.schedule())
+}
+
+// schedule returns a function that gives the time of each request since the beginning, one after the
+// other. The times are computed from the beginning, so that nothing adds up.
+func (o Open) schedule() func() time.Duration {
+	if !o.Poisson {
+		n := -1.0
+		return func() time.Duration {
+			n++
+			return inSeconds(n / o.Rate)
+		}
+	}
+	random := rand.New(rand.NewPCG(o.Seed[0], o.Seed[1]))
+	sum := 0.0
+	return func() time.Duration {
+		sum += random.ExpFloat64() / o.Rate
+		return inSeconds(sum)
+	}
+}
+
+func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// arrive sends requests at the times of a schedule, until the step is over.
+func arrive(ctx context.Context, step Step, maxInFlight int, schedule func() time.Duration) (Summary, error) {
+	s := open(ctx, step, maxInFlight)
+	start := time.Now()
+	free := make(chan struct{}, maxInFlight)
+	var flying sync.WaitGroup
+	for n := 0; ; n++ {
+		body := step.Body(n)
+		due := start.Add(schedule())
+		if !s.waitUntil(due) {
+			break
+		}
+		w, started, ok := s.gate.admit()
+		if !ok {
+			break
+		}
+		q := record.Request{Slot: n, Window: w, Scheduled: due, Started: started, Open: true}
+		select {
+		case free <- struct{}{}:
+			flying.Go(func() {
+				q.Result = s.do(body)
+				q.Returned = s.gate.settle(w, started, q.Result.Outcome)
+				<-free
+				s.results <- q
+			})
+		default:
+			q.Result = wire.Result{Outcome: wire.Dropped, Error: "the cap on requests in flight was reached"}
+			q.Returned = s.gate.settle(w, started, wire.Dropped)
+			s.results <- q
+		}
+	}
+	flying.Wait()
+	return s.close()
+}
