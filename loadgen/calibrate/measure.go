@@ -58,13 +58,16 @@ type Level struct {
 // every chunk's time with when it was sent.
 func Measure(ctx context.Context, l Load) (Level, error) {
 	client, err := wire.NewClient(wire.Options{
-		BaseURL: l.URL, API: "openai-chat", MaxConnections: l.Streams, ReadStamps: l.ReadStamps,
+		BaseURL: l.URL, API: "openai-chat", MaxConnections: l.Streams,
 		Timeouts: wire.Timeouts{Connect: 30 * time.Second, FirstToken: time.Minute, Idle: time.Minute, Total: 5 * time.Minute},
 	})
 	if err != nil {
 		return Level{}, err
 	}
 	defer client.CloseIdle()
+	if l.ReadStamps {
+		client.StampReads()
+	}
 	dir, err := os.MkdirTemp("", "firstbreach-calibrate")
 	if err != nil {
 		return Level{}, err
