@@ -99,7 +99,8 @@ func interruptible() (context.Context, <-chan struct{}) {
 func exitStatus(err error) int {
 	var file *strictyaml.Error
 	var usage *standalone.UsageError
-	if errors.As(err, &file) || errors.As(err, &usage) {
+	var noRun *analysis.NoRunError
+	if errors.As(err, &file) || errors.As(err, &usage) || errors.As(err, &noRun) {
 		return exitUsage
 	}
 	return exitFailed
@@ -193,6 +194,9 @@ func addStore(app *kingpin.Application) (string, command) {
 	dir := cmd.Flag("run", "Run directory.").Required().PlaceHolder("DIR").String()
 	address := cmd.Flag("web.listen-address", "Address to listen on.").Default("127.0.0.1:9090").String()
 	return cmd.FullCommand(), func(ctx context.Context, e env) (int, error) {
+		if _, err := os.Stat(filepath.Join(*dir, record.StoreDir)); err != nil {
+			return 0, &standalone.UsageError{Text: fmt.Sprintf("%s holds no Prometheus data, it has no folder %s: name the directory of a run that standalone made, runs/<run ID> unless --out named another", *dir, record.StoreDir)}
+		}
 		s, err := store.Open(ctx, store.Options{Dir: filepath.Join(*dir, record.StoreDir), ListenAddress: *address, ReadOnly: true, Logger: e.logger})
 		if err != nil {
 			return 0, err

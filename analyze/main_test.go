@@ -38,8 +38,13 @@ func TestBadInput(t *testing.T) {
 		"store's port in use":    {args: []string{"standalone", "--store.listen-address=" + taken.Addr().String()}, status: exitUsage, says: []string{"--store.listen-address", "in use"}},
 		"unknown verdict":        {args: []string{"standalone", "--fail-on=breech"}, status: exitUsage, says: []string{"--fail-on", "breech", "inconclusive"}},
 		"report of nothing":      {args: []string{"report"}, status: exitUsage, says: []string{"--run", "--prometheus.url"}},
-		"report of no run":       {args: []string{"report", "--run=DIR"}, status: exitFailed, says: []string{"manifest.json"}},
-		"store without data":     {args: []string{"store", "--run=DIR"}, status: exitFailed, says: []string{"prometheus"}},
+		"run ID with spaces":     {args: []string{"standalone", "--run-id=ä b"}, status: exitUsage, says: []string{"--run-id", "letters"}},
+		"key that isn't there":   {args: []string{"standalone", "--target=http://127.0.0.1:1", "--api=openai-chat", "--model=m", "--api-key-env=FIRSTBREACH_NO_SUCH_KEY"}, status: exitUsage, says: []string{"FIRSTBREACH_NO_SUCH_KEY"}},
+		"nobody at the target":   {args: []string{"standalone", "--target=http://127.0.0.1:1", "--api=openai-chat", "--model=m"}, status: exitUsage, says: []string{"http://127.0.0.1:1", "refused", "--target"}},
+		"report of no run":       {args: []string{"report", "--run=DIR"}, status: exitUsage, says: []string{"DIR", "manifest.json", "runs/"}},
+		"address without http":   {args: []string{"report", "--run-id=r", "--slo=../alerts/slo.yaml", "--prometheus.url=127.0.0.1:9090"}, status: exitUsage, says: []string{"--prometheus.url", "http://127.0.0.1:9090"}},
+		"report of a file":       {args: []string{"report", "--run=main.go"}, status: exitUsage, says: []string{"main.go", "manifest.json"}},
+		"store without data":     {args: []string{"store", "--run=DIR"}, status: exitUsage, says: []string{"DIR", "runs/"}},
 		"Prometheus that is off": {args: []string{"report", "--run-id=r", "--slo=../alerts/slo.yaml", "--prometheus.url=http://127.0.0.1:1"}, status: exitFailed, says: []string{"http://127.0.0.1:1", "refused"}},
 	} {
 		t.Run(name, func(t *testing.T) {

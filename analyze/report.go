@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 
@@ -27,16 +29,19 @@ func (r reporting) run(ctx context.Context, e env) (state verdict.State, err err
 	if err != nil {
 		return "", err
 	}
-	url := r.url
-	if url == "" {
+	if err := r.writable(); err != nil {
+		return "", err
+	}
+	address := r.url
+	if address == "" {
 		s, err := analysis.OpenDir(ctx, r.dir, e.logger)
 		if err != nil {
 			return "", err
 		}
 		defer func() { err = errors.Join(err, s.Close()) }()
-		url = s.URL()
+		address = s.URL()
 	}
-	doc, res, err := analysis.Run(ctx, analysis.Options{Source: src, Prometheus: analysis.Prometheus{URL: url}, Version: release.Version()})
+	doc, res, err := analysis.Run(ctx, analysis.Options{Source: src, Prometheus: analysis.Prometheus{URL: address}, Version: release.Version()})
 	if err != nil {
 		return "", err
 	}
@@ -45,6 +50,9 @@ func (r reporting) run(ctx context.Context, e env) (state verdict.State, err err
 
 // source is what is known of the run without asking Prometheus.
 func (r reporting) source() (analysis.Source, error) {
+	if err := checkURL(r.url); err != nil {
+		return analysis.Source{}, err
+	}
 	if r.dir == "" {
 		if r.runID == "" || r.slo == "" || r.url == "" {
 			return analysis.Source{}, &standalone.UsageError{Text: "name a run directory with --run, or a run by --run-id, --slo and --prometheus.url"}
@@ -65,6 +73,34 @@ func (r reporting) source() (analysis.Source, error) {
 	return src, err
 }
 
+// checkURL refuses what is no address of a Prometheus.
+func checkURL(text string) error {
+	u, err := url.Parse(text)
+	if text != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return &standalone.UsageError{Text: fmt.Sprintf("--prometheus.url %q is not the URL of a Prometheus: write one such as http://127.0.0.1:9090", text)}
+	}
+	return nil
+}
+
+// writable refuses a directory that can't take the report, before the work of making one.
+func (r reporting) writable() error {
+	out := cmp.Or(r.out, r.dir)
+	if out == "" {
+		return nil
+	}
+	err := os.MkdirAll(out, 0o755)
+	if err == nil {
+		var f *os.File
+		if f, err = os.CreateTemp(out, ".report-*"); err == nil {
+			err = errors.Join(f.Close(), os.Remove(f.Name()))
+		}
+	}
+	if err != nil {
+		return &standalone.UsageError{Text: fmt.Sprintf("the report can't be written to %s: %v (fix: name a directory of yours with --out)", out, err)}
+	}
+	return nil
+}
+
 // write puts the report where it belongs and prints what was asked for.
 func (r reporting) write(doc *report.Document, stdout io.Writer) error {
 	if r.format == "markdown" {
@@ -76,15 +112,9 @@ func (r reporting) write(doc *report.Document, stdout io.Writer) error {
 			fmt.Fprintln(stdout, line)
 		}
 	}
-	out := r.out
-	if out == "" {
-		out = r.dir
-	}
+	out := cmp.Or(r.out, r.dir)
 	if out == "" {
 		return nil // nowhere to write: printed only
-	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return err
 	}
 	if err := doc.WriteDir(out); err != nil {
 		return err

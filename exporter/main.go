@@ -8,10 +8,13 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"firstbreach/exporter/collector"
+	"firstbreach/exporter/gpu"
 	"firstbreach/internal/release"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -56,7 +59,13 @@ type config struct {
 	metricsPath string
 	maxRequests int
 	ownMetrics  bool
-	host, gpu   bool
+	offset      time.Duration
+	host        bool
+	noDefaults  bool
+	collectors  map[string]*bool
+	named       map[string]*bool // collectors that a flag names, on or off
+	suspended   bool
+	exitOn      string
 	options     collector.Options
 }
 
@@ -72,13 +81,67 @@ func flags(c *config, stdout, stderr io.Writer) *kingpin.Application {
 	app.Flag("web.exporter-metrics", "Also serve metrics of the exporter itself (go_*, process_*).").Default("true").BoolVar(&c.ownMetrics)
 	app.Flag("path.procfs", "Where the machine's /proc is mounted.").Default("/proc").StringVar(&c.options.ProcFS)
 	app.Flag("path.sysfs", "Where the machine's /sys is mounted.").Default("/sys").StringVar(&c.options.SysFS)
-	app.Flag("collector.host", "Collect CPU, memory, paging and disks.").Default("true").BoolVar(&c.host)
-	app.Flag("collector.gpu", "Collect NVIDIA GPUs.").Default("true").BoolVar(&c.gpu)
+	app.Flag("collector.host", "Collect the machine: every collector but gpu.").Default("true").BoolVar(&c.host)
+	app.Flag("collector.disable-defaults", "Collect only what a flag asks for by name.").BoolVar(&c.noDefaults)
+	c.collectors = map[string]*bool{}
+	for _, name := range collector.Names() {
+		if name != "process" {
+			c.collectors[name] = app.Flag("collector."+name, "Collect "+about(name)+".").Default("true").
+				IsSetByUser(c.asked(name)).Bool()
+		}
+	}
+	app.Flag("collector.disk.device-include", "Regular expression of the whole name of the disks to collect.").StringVar(&c.options.DiskInclude)
+	app.Flag("collector.disk.device-exclude", "Regular expression of the whole name of the disks not to collect.").StringVar(&c.options.DiskExclude)
+	app.Flag("collector.process.match", "Also collect CPU time and memory of the processes whose name or command line has a part that fits this regular expression.").StringVar(&c.options.Processes)
 	app.Flag("collector.gpu.interval", "Time between two samples of the GPUs.").Default("1s").DurationVar(&c.options.GPUInterval)
+	app.Flag("collector.gpu.timeout", "Time after which a GPU that doesn't answer is given up until it does.").Default("5s").DurationVar(&c.options.GPU.Timeout)
+	app.Flag("collector.gpu.processes", "Also collect the GPU memory of each process.").BoolVar(&c.options.GPU.Processes)
+	app.Flag("collector.gpu.pcie-throughput", "Also measure PCIe throughput, which holds each GPU's driver for 40 ms every 10 s.").BoolVar(&c.options.GPU.PCIeThroughput)
+	app.Flag("collector.gpu.skip", "Function of NVML that is not called, such as nvmlDeviceGetRemappedRows. Repeatable.").StringsVar(&c.options.GPU.Skip)
+	app.Flag("collector.gpu.skip-suspended", "Don't begin to read GPUs while one of them is in runtime suspend: it would wake up.").BoolVar(&c.suspended)
+	app.Flag("nvml.library-path", "Path of libnvidia-ml.so.1, where the linker doesn't find it.").StringVar(&c.options.GPU.Library)
+	app.Flag("nvml.exit-on", "End with status 1, for a supervisor to start the exporter again: mismatch, when the driver was replaced under it; down, whenever GPUs can't be read; never.").
+		Default("never").EnumVar(&c.exitOn, "never", "mismatch", "down")
 	app.Flag("collector.timeout", "Time that a scrape waits for one collector, where the scraper doesn't ask for less.").
 		Default(collector.DefaultTimeout.String()).DurationVar(&c.options.Timeout)
+	app.Flag("web.timeout-offset", "Part of the scraper's time-out that is left for sending the page.").Default("500ms").DurationVar(&c.offset)
 	promslogflag.AddFlags(app, &c.log)
 	return app
+}
+
+// asked returns where it is noted that the collector was named by a flag.
+func (c *config) asked(name string) *bool {
+	if c.named == nil {
+		c.named = map[string]*bool{}
+	}
+	c.named[name] = new(bool)
+	return c.named[name]
+}
+
+// about says what a collector collects.
+func about(name string) string {
+	return map[string]string{
+		"cpu":      "CPU time, interrupts and context switches",
+		"memory":   "memory and swap",
+		"paging":   "what moves between memory and disk",
+		"disk":     "disks",
+		"pressure": "pressure stall information",
+		"load":     "the load average",
+		"info":     "what the machine runs",
+		"gpu":      "NVIDIA GPUs",
+	}[name]
+}
+
+// off returns the names of the collectors that are left out.
+func (c *config) off() []string {
+	var names []string
+	for name, on := range c.collectors {
+		if !*on || c.noDefaults && !*c.named[name] {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // run is the whole program; it returns the exit status.
@@ -101,6 +164,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c.log.Writer = stderr
 	if err := serve(ctx, &c); err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", name, err)
+		if errors.Is(err, collector.ErrOptions) {
+			return exitUsage
+		}
 		return exitFailed
 	}
 	return exitOK
@@ -109,8 +175,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // check refuses what can't work.
 func (c *config) check() error {
 	switch {
-	case !c.host && !c.gpu:
+	case c.nothing():
 		return errors.New("nothing to collect: leave --collector.host or --collector.gpu on")
+	case slices.ContainsFunc(c.options.GPU.Skip, func(f string) bool { return !slices.Contains(gpu.Functions(), f) }):
+		return fmt.Errorf("--collector.gpu.skip: there are %s", strings.Join(gpu.Functions(), ", "))
+	case c.options.GPU.Timeout < 100*time.Millisecond:
+		return fmt.Errorf("--collector.gpu.timeout=%v is too short: 100ms or more", c.options.GPU.Timeout)
+	case c.offset < 0:
+		return fmt.Errorf("--web.timeout-offset=%v must not be negative", c.offset)
 	case c.metricsPath == "" || c.metricsPath[0] != '/':
 		return fmt.Errorf("--web.telemetry-path=%q must begin with /", c.metricsPath)
 	case c.maxRequests < 0:
@@ -126,29 +198,55 @@ func (c *config) check() error {
 	return nil
 }
 
+// nothing reports whether every collector is off.
+func (c *config) nothing() bool {
+	off := c.off()
+	left := len(c.collectors) - len(off)
+	gpuOn := !slices.Contains(off, "gpu")
+	if gpuOn {
+		left--
+	}
+	return !gpuOn && (!c.host || left == 0 && c.options.Processes == "")
+}
+
 // serve collects and serves until ctx ends.
 func serve(ctx context.Context, c *config) error {
 	log := promslog.New(&c.log)
 	log.Info("Starting "+name, "version", version.Info(), "build", version.BuildContext())
-	c.options.NoHost, c.options.NoGPU, c.options.Logger = !c.host, !c.gpu, log
+	c.options.NoHost, c.options.Off, c.options.Logger = !c.host, c.off(), log
+	if c.suspended {
+		c.options.GPU.Suspended = func() bool { return gpu.Suspended(c.options.SysFS) }
+	}
 	set, err := collector.New(c.options)
-	if err != nil {
+	switch {
+	case errors.Is(err, collector.ErrOptions):
+		return err
+	case err != nil:
 		return fmt.Errorf("%w (--path.procfs says where /proc is)", err)
 	}
 	defer set.Close()
 
 	handler, err := c.pages(collector.Handler(set, collector.HandlerOptions{
-		Also: c.own(), MaxRequests: c.maxRequests, Logger: log,
+		Also: c.own(), MaxRequests: c.maxRequests, Offset: c.offset, Logger: log,
 	}))
 	if err != nil {
 		return err
 	}
+	var lost error // why the exporter ends itself
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		lost = c.watch(ctx, set)
+		end()
+	}()
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)
 		log.Info("Stopping")
-		short, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		short, cancel := context.WithTimeout(context.Background(), stopTime)
 		defer cancel()
 		if server.Shutdown(short) != nil {
 			server.Close()
@@ -157,12 +255,52 @@ func serve(ctx context.Context, c *config) error {
 	err = web.ListenAndServe(server, c.web, log)
 	if !stop() {
 		<-stopped
-		return nil
+		<-watched
+		return lost
 	}
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w: another process has the port; end it, or choose a free one with --web.listen-address", err)
 	}
 	return err
+}
+
+// stopTime is how long scrapes that are under way get to end. With the second that the sampling of
+// GPUs may take to end, that is under the two seconds after which a supervisor gets impatient.
+const stopTime = 500 * time.Millisecond
+
+// watch lets go of the GPUs on SIGHUP, and returns an error when they can't be read and the
+// exporter is to end then. It returns nil when ctx ends.
+func (c *config) watch(ctx context.Context, set *collector.Set) error {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hangup:
+			set.Release()
+		case <-tick.C:
+			sampled, up, reason := set.GPUState()
+			if !sampled || up || !c.ends(reason) {
+				continue
+			}
+			return fmt.Errorf("the GPUs can't be read: %s; ending, as --nvml.exit-on=%s asks for", reason, c.exitOn)
+		}
+	}
+}
+
+// ends reports whether the exporter is to end for this reason.
+func (c *config) ends(reason string) bool {
+	switch reason {
+	case gpu.ReasonStarting, gpu.ReasonReleased, gpu.ReasonSuspended:
+		return false
+	case gpu.LibVersionMismatch.String():
+		return c.exitOn != "never"
+	}
+	return c.exitOn == "down"
 }
 
 // own is the registry of the exporter's own metrics.

@@ -138,6 +138,12 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"--web.max-requests=-1"}, "negative"},
 		{[]string{"--collector.gpu.interval=1ms"}, "100ms"},
 		{[]string{"--collector.timeout=0s"}, "more than 0"},
+		{[]string{"--collector.disable-defaults"}, "nothing to collect"},
+		{[]string{"--collector.gpu.timeout=1ms"}, "100ms"},
+		{[]string{"--collector.gpu.skip=nvmlNothing"}, "nvmlDeviceGetUtilizationRates"},
+		{[]string{"--nvml.exit-on=always"}, "mismatch"},
+		{[]string{"--web.timeout-offset=-1s"}, "negative"},
+		{[]string{"--web.config.file=/nothing/here.yml"}, "web.config.file"},
 		{[]string{"--log.level=loud"}, "loud"},
 		{[]string{"--web.config.file=" + badConfig}, "web.config.file"},
 	} {
@@ -148,6 +154,38 @@ func TestBadFlags(t *testing.T) {
 		if got := log.String(); !strings.Contains(got, c.want) || !strings.Contains(got, "--help") {
 			t.Errorf("%v: %s", c.args, got)
 		}
+	}
+}
+
+// A regular expression that can't be used is an error that shows it, never a panic.
+func TestBadExpressions(t *testing.T) {
+	for _, args := range [][]string{
+		{"--collector.disk.device-include=nvme("},
+		{"--collector.disk.device-exclude=nvme("},
+		{"--collector.process.match=nvme("},
+		{"--collector.disk.device-include=nvme(", "--collector.disk.device-exclude=a"},
+	} {
+		log := &output{}
+		status := run(t.Context(), append(args, "--web.listen-address=127.0.0.1:0"), io.Discard, log)
+		if status != exitUsage || !strings.Contains(log.String(), "nvme(") {
+			t.Errorf("%v: status %d: %s", args, status, log)
+		}
+	}
+}
+
+// Only what a flag names is collected when the defaults are off.
+func TestDisableDefaults(t *testing.T) {
+	url, _, _ := started(t, "--collector.disable-defaults", "--collector.load", "--collector.process.match=exporter")
+	_, body := page(t, url+"/metrics")
+	if !strings.Contains(body, "host_load_average{") || strings.Contains(body, "host_memory") || strings.Contains(body, "nvml_up") ||
+		!strings.Contains(body, "host_process_cpu_seconds_total{") {
+		t.Errorf("the page:\n%s", body)
+	}
+	if code, body := page(t, url+"/metrics?collect[]=load"); code != http.StatusOK || strings.Contains(body, "host_process") {
+		t.Errorf("status %d:\n%s", code, body)
+	}
+	if code, _ := page(t, url+"/metrics?collect[]=cpu"); code != http.StatusBadRequest {
+		t.Errorf("status %d for a collector that is off", code)
 	}
 }
 
@@ -175,16 +213,19 @@ func TestPortInUse(t *testing.T) {
 
 func TestNoProc(t *testing.T) {
 	log := &output{}
-	status := run(t.Context(), []string{"--web.listen-address=127.0.0.1:0", "--path.procfs=" + t.TempDir() + "/none"}, io.Discard, log)
-	if status != exitFailed || !strings.Contains(log.String(), "--path.procfs") {
-		t.Errorf("status %d: %s", status, log)
+	dir := t.TempDir() // not a /proc
+	for _, path := range []string{dir, dir + "/none"} {
+		status := run(t.Context(), []string{"--web.listen-address=127.0.0.1:0", "--path.procfs=" + path}, io.Discard, log)
+		if status != exitFailed || !strings.Contains(log.String(), "--path.procfs") {
+			t.Errorf("%s: status %d: %s", path, status, log)
+		}
 	}
 }
 
 // The exporter stays small: it is linked into nothing of the load generator, the analysis or the
 // Prometheus server.
 func TestImports(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", "./...").Output()
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
 	if err != nil {
 		t.Skipf("go list: %v", err)
 	}

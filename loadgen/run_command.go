@@ -74,6 +74,13 @@ func (c *runCommand) do(ctx context.Context, logger *slog.Logger, stdout, stderr
 	first, second, stop := watchSignals(ctx, stderr)
 	defer stop()
 	opts.Abort = second.Done()
+	if err := record.CreateDir(opts.Dir); err != nil {
+		return usageError{err}
+	}
+	if err := run.Reach(first, opts.Plan, opts.RunID); err != nil {
+		_ = os.Remove(opts.Dir) // empty still
+		return usageError{err}
+	}
 	r, err := run.Start(first, opts)
 	if err != nil {
 		return usageError{err}
@@ -98,7 +105,7 @@ func (c *runCommand) options(logger *slog.Logger, stderr io.Writer) (run.Options
 	if err := errors.Join(planErr, sloErr); err != nil {
 		return run.Options{}, err
 	}
-	if err := p.CheckEnvironment(c.allowProduction); err != nil {
+	if err := errors.Join(p.CheckEnvironment(c.allowProduction), p.CheckCommands()); err != nil {
 		return run.Options{}, err
 	}
 	if c.id == "" {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/api"
@@ -31,8 +32,11 @@ type Source struct {
 // ReadDir reads what a run directory knows of its run.
 func ReadDir(dir string) (Source, error) {
 	m, err := record.ReadManifest(dir)
-	if err != nil {
-		return Source{}, fmt.Errorf("read the run: %w", err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return Source{}, &NoRunError{dir}
+	case err != nil:
+		return Source{}, fmt.Errorf("read the run: %w; it can be reported without its manifest: --run-id ID --slo %s --prometheus.url URL", err, filepath.Join(dir, record.SLOFile))
 	}
 	f, err := slo.Load(filepath.Join(dir, record.SLOFile))
 	if err != nil {
@@ -43,6 +47,13 @@ func ReadDir(dir string) (Source, error) {
 		return Source{}, fmt.Errorf("read the plan of the run: %w", err)
 	}
 	return Source{RunID: m.Run, SLO: f, Plan: string(plan), Manifest: &m}, nil
+}
+
+// NoRunError says that a directory is not that of a run.
+type NoRunError struct{ Dir string }
+
+func (e *NoRunError) Error() string {
+	return fmt.Sprintf("%s is no run directory, it has no %s: name the one that the run wrote, runs/<run ID> unless --out named another", e.Dir, record.ManifestFile)
 }
 
 // Prometheus is where the run's series are.

@@ -6,6 +6,8 @@ import (
 
 	"firstbreach/analyze/query"
 	"firstbreach/analyze/verdict"
+	"firstbreach/internal/level"
+	"firstbreach/loadgen/record"
 )
 
 // levelsOf writes steps, or pooled latencies, in short.
@@ -63,5 +65,51 @@ func TestRatesAndClasses(t *testing.T) {
 	}
 	if fmt.Sprint(run.Rates) != "[0.5 2 12.5]" || len(run.Ladder) != 0 {
 		t.Errorf("rates %v, ladder %v", run.Rates, run.Ladder)
+	}
+}
+
+// A phase that is judged over its own time brings its counts at each scrape; the last are the totals.
+func TestProgress(t *testing.T) {
+	w := newWorld(t)
+	spec := demoRun("r1")
+	soak := spec.steps[1]
+	soak.phase, soak.round, soak.step, soak.start = "soak", 1, 1, spec.steps[len(spec.steps)-1].start+20
+	spec.steps = append(spec.steps, soak)
+	w.write(spec)
+	m := w.manifest(spec)
+	last := &m.Steps[len(m.Steps)-1]
+	last.Name, last.Events = "cut", []record.Event{{Event: "drill", StartedAt: w.time(soak.start + 2), EndedAt: w.time(soak.start + 2.5), Error: "exit status 1"}}
+	last.Load = &level.Curve{Shape: level.Square, Low: 1, High: 4, Period: 4}
+	url := w.serve()
+	run, _ := load(t, query.Options{URL: url, SLO: sloFile(t), Manifest: m})
+	for _, s := range run.Steps {
+		if s.Phase != "soak" {
+			if s.Progress != nil {
+				t.Errorf("%s has its counts at each scrape", s.Phase)
+			}
+			continue
+		}
+		if len(s.Progress) < 10 {
+			t.Fatalf("%d scrapes", len(s.Progress))
+		}
+		first, end := s.Progress[0], s.Progress[len(s.Progress)-1]
+		if first.Counts["ttft"].Total != 0 {
+			t.Errorf("at the first scrape %+v", first.Counts["ttft"])
+		}
+		for name, c := range s.Counts {
+			if got := end.Counts[name]; got.Total != c.Total || got.Slow != c.Slow || got.Failed != c.Failed {
+				t.Errorf("%s: at the last scrape %+v, in all %+v", name, got, c)
+			}
+		}
+		for i := 1; i < len(s.Progress); i++ {
+			if a, b := s.Progress[i-1], s.Progress[i]; b.T <= a.T || b.Counts["success"].Total < a.Counts["success"].Total {
+				t.Errorf("scrape %d: %+v after %+v", i, b, a)
+			}
+		}
+		if s.Name != "cut" || len(s.Events) != 1 || s.Events[0].Event != "drill" || s.Events[0].Error != "exit status 1" || s.Load == nil || s.Load.Period != 4 {
+			t.Fatalf("%q, events %+v, load %+v", s.Name, s.Events, s.Load)
+		}
+		near(t, "begin of the drill", s.Events[0].From, w.t0+soak.start+2)
+		near(t, "end of the drill", s.Events[0].To, w.t0+soak.start+2.5)
 	}
 }

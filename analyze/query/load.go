@@ -167,11 +167,12 @@ func (l *loader) readTotals(ctx context.Context) error {
 // readRest reads the values of the histograms, engine, machine and GPU, expressions, and what is
 // only drawn.
 func (l *loader) readRest(ctx context.Context) error {
-	qs := slices.Concat(l.histogramQuestions(), l.quantileQuestions(), l.sampleQuestions(), l.expressionQuestions(), l.ttftQuestions())
+	qs := slices.Concat(l.histogramQuestions(), l.quantileQuestions(), l.sampleQuestions(), l.expressionQuestions(), l.ttftQuestions(), l.progressQuestions())
 	if err := l.ask(ctx, qs...); err != nil {
 		return err
 	}
 	l.fillCounts()
+	l.fillProgress()
 	signals := l.signalSeries()
 	l.cutAll(signals)
 	l.findRestarts()

@@ -108,6 +108,7 @@ type step struct {
 	windows   map[string]*totals // by window, as Prometheus has them
 	values    map[string]latency // by histogram, of the measure window
 	undefined map[string]int64   // by objective, of the measure window
+	counters  counters           // only of a phase that is judged over its own time
 }
 
 func (s *step) key() stepKey {
@@ -237,6 +238,10 @@ func (l *loader) addManifestSteps() {
 	for _, ms := range l.Manifest.Steps {
 		s := l.stepOf(manifestKey(ms))
 		s.Unscraped, s.Stopped, s.Limited = ms.Unscraped, ms.Stopped, slices.Clone(ms.Limited)
+		s.Name, s.Load = ms.Name, ms.Load
+		for _, e := range ms.Events {
+			s.Events = append(s.Events, verdict.Event{Event: e.Event, From: unix(e.StartedAt), To: unix(e.EndedAt), Error: e.Error})
+		}
 	}
 }
 

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,6 +22,7 @@ func (d *Document) doNow() []string {
 			out = append(out, text)
 		}
 	}
+	d.adviseTarget(add)
 	if b := d.FirstBreach; b != nil {
 		if b.Action != "" {
 			add(b.Owner, b.Action)
@@ -43,6 +46,32 @@ func (d *Document) doNow() []string {
 	return out
 }
 
+// adviseTarget puts first what makes everything else wait: a target that was gone after the load. No
+// number of further requests helps then.
+func (d *Document) adviseTarget(add func(owner, text string)) {
+	for _, s := range d.Steps {
+		var all int64
+		for outcome, n := range s.Outcomes {
+			if outcome != "aborted" {
+				all += n
+			}
+		}
+		if s.Phase == verdict.PhaseRecovery && all > 0 && s.Outcomes["ok"] == 0 {
+			add("", fmt.Sprintf("look at the target first: after the load it failed all of %s at %s (%s)", counted(all, "request"), s.Level().Words(), outcomesOf(s)))
+		}
+	}
+}
+
+// outcomesOf counts a step's outcomes in words, the most frequent first.
+func outcomesOf(s Step) string {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(s.Outcomes)), func(o string) bool { return s.Outcomes[o] == 0 || o == "aborted" })
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(s.Outcomes[b], s.Outcomes[a]) })
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s %d", plain(name), s.Outcomes[name])
+	}
+	return strings.Join(names, ", ")
+}
+
 // adviseMeasurement says how to mend what kept steps from a verdict.
 func (d *Document) adviseMeasurement(add func(owner, text string)) {
 	for _, c := range d.Validity {
@@ -64,8 +93,15 @@ func (d *Document) adviseMeasurement(add func(owner, text string)) {
 		}
 	}
 	if len(short) > 0 {
-		add("", fmt.Sprintf("run further rounds: a verdict needs %d valid ones, and %s %s has fewer", minRounds, short[0].Kind(), level.List(short)))
+		add("", fmt.Sprintf("run further rounds: a verdict needs %d valid ones, and %s %s %s", minRounds, short[0].Kind(), level.List(short), haveFewer(len(short))))
 	}
+}
+
+func haveFewer(n int) string {
+	if n == 1 {
+		return "has fewer"
+	}
+	return "have fewer"
 }
 
 // minRounds is how many valid rounds a verdict needs.

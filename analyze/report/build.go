@@ -47,6 +47,7 @@ func New(run verdict.Run, res verdict.Result, meta Meta) *Document {
 	for _, c := range res.Capacity {
 		d.Capacity = append(d.Capacity, Capacity{c.Name, c.MinConcurrency, c.Verdict, c.Reason, c.Owner, c.Action})
 	}
+	d.Phases = phases(res)
 	d.Recovery = d.recovery()
 	d.FirstBreach = d.firstBreach()
 	d.DoNow = d.doNow()

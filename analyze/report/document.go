@@ -49,7 +49,8 @@ type Document struct {
 	Objectives  []Objective       `json:"objectives"`
 	Steps       []Step            `json:"steps"`
 	Capacity    []Capacity        `json:"capacity"`
-	Recovery    *Recovery         `json:"recovery"` // null: one of the two was not measured
+	Phases      []Phase           `json:"phases,omitempty"` // soak, fluctuations, drills
+	Recovery    *Recovery         `json:"recovery"`         // null: one of the two was not measured
 	Validity    []Check           `json:"validity"`
 	Notes       []string          `json:"notes"`
 	Claim       []string          `json:"claim_limits"`

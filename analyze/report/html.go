@@ -30,6 +30,8 @@ type page struct {
 	Gauges   table
 	Facts    []fact
 	Near     table
+	Later    table
+	Parts    table
 	After    table
 	Readings table
 	Fixed    table
@@ -81,7 +83,7 @@ func (d *Document) page() page {
 		Document: d, Style: template.CSS(pageStyle), //nolint:gosec // our own file
 		Word: verdictWord(d.State), Span: clock(d.From) + " to " + clock(d.To),
 		User: d.groupedUserTable(), Machine: d.machineTable(), Verdicts: d.objectiveTable(), Once: d.capacityTable(), Gauges: d.gaugeTable(),
-		After: d.recoveryTable(), Readings: d.readingsTable(), Fixed: d.conditionsTable(), Asked: d.queryTable(),
+		Later: d.phaseTable(), Parts: d.partTable(), After: d.recoveryTable(), Readings: d.readingsTable(), Fixed: d.conditionsTable(), Asked: d.queryTable(),
 		Ladder: d.ladderFigures(), SLOText: d.meta.SLO, PlanText: d.meta.Plan, Worst: verdict.Passed,
 	}
 	for _, s := range d.ladder() {

@@ -53,7 +53,7 @@ type (
 )
 
 // WriteJUnit writes junit.xml: one test case for each objective in each step of the ladder, and one
-// for each capacity objective. A breach is a failure; inconclusive is skipped, since it says nothing
+// for each capacity objective and each phase after the rounds. A breach is a failure; inconclusive is skipped, since it says nothing
 // against the service; invalid and no_data are errors, since the measurement failed.
 func (d *Document) WriteJUnit(w io.Writer) error {
 	suite := junitSuite{Name: "firstbreach " + d.Run, Out: strings.Join(d.Lines, "\n")}
@@ -71,6 +71,9 @@ func (d *Document) WriteJUnit(w io.Writer) error {
 	}
 	for _, c := range d.Capacity {
 		suite.add(d.junitCapacity(c))
+	}
+	for _, p := range d.Phases {
+		suite.add(d.junitPhase(p))
 	}
 	all := junitSuites{Name: "firstbreach", Tests: suite.Tests, Failures: suite.Failures, Errors: suite.Errors, Skipped: suite.Skipped, Suites: []junitSuite{suite}}
 	if _, err := io.WriteString(w, xml.Header); err != nil {

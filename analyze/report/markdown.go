@@ -26,6 +26,8 @@ func (d *Document) WriteMarkdown(w io.Writer) error {
 	part(&b, "Judged once, from the whole ladder:", d.capacityTable())
 	part(&b, "Limits on readings, for analysis only:", d.gaugeTable())
 	d.breachCard(&b)
+	section(&b, "After the rounds: did it hold?", d.phaseTable())
+	part(&b, "Part by part:", d.partTable())
 	section(&b, "Baseline beside recovery", d.recoveryTable())
 	section(&b, "All readings", d.readingsTable())
 	section(&b, "Conditions", d.conditionsTable())

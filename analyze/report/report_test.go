@@ -92,6 +92,24 @@ func TestHeadline(t *testing.T) {
 	}
 }
 
+// A target that died under the load comes before every other advice: more requests don't help then.
+func TestTargetGone(t *testing.T) {
+	run := fixtures()["inconclusive"]
+	for i := range run.Steps {
+		if s := &run.Steps[i]; s.Phase == verdict.PhaseRecovery {
+			s.Outcomes = map[string]int64{"ok": 0, "transport": 19, "server_error": 1}
+			for name := range s.Counts {
+				s.Counts[name] = verdict.Count{Total: 20, Failed: 20}
+			}
+		}
+	}
+	const want = "Look at the target first: after the load it failed all of 60 requests at concurrency 1 (transport 57, server error 3)."
+	d := describe(run)
+	if d.DoNow[0] != want || !strings.HasSuffix(d.Headline()[2], want) {
+		t.Errorf("%q, %q\nwant first: %q", d.DoNow, d.Headline()[2], want)
+	}
+}
+
 // The same run gives the same bytes, and the files of a directory are those of the writers.
 func TestWriteDir(t *testing.T) {
 	a, b := t.TempDir(), filepath.Join(t.TempDir(), "new", "dir")

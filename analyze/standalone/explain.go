@@ -33,7 +33,14 @@ func (j *job) explain() {
 		say("", "it is on another machine: the resource layer will have no data without --host-metrics, an exporter there")
 	}
 	say("plan", "%s", j.planFrom)
-	say("", "%d rounds of baseline %d, ladder %s, recovery %d; %s", p.Rounds, p.Baseline.Concurrency, ladder(p), p.Recovery.Concurrency, stepSize(p))
+	rounds := "rounds"
+	if p.Rounds == 1 {
+		rounds = "round"
+	}
+	say("", "%d %s of baseline %d, ladder %s, recovery %d; %s", p.Rounds, rounds, p.Baseline.Concurrency, ladder(p), p.Recovery.Concurrency, stepSize(p))
+	for _, s := range p.After() {
+		say("", "then %s", afterText(p, s))
+	}
 	if least := leastTime(p); least > 0 {
 		say("", "that takes at least %s", least.Round(time.Second))
 	}
@@ -77,7 +84,26 @@ func stepSize(p *plan.Plan) string {
 // leastTime is how long the run lasts when the target is never the one to wait for.
 func leastTime(p *plan.Plan) time.Duration {
 	steps := time.Duration(len(p.Stages(1)) * p.Rounds)
-	return steps * (max(p.Step.MinDuration, p.Step.Duration) + p.Cooldown)
+	least := steps * (max(p.Step.MinDuration, p.Step.Duration) + p.Cooldown)
+	for _, s := range p.After() {
+		least += p.Bounds(s).Duration + p.Cooldown
+	}
+	return least
+}
+
+// afterText describes a phase that comes after the rounds.
+func afterText(p *plan.Plan, s plan.Stage) string {
+	length := p.Bounds(s).Duration
+	switch s.Phase {
+	case plan.PhaseFluctuation:
+		c := p.Fluctuations[s.Step-1].Curve
+		low, high := c.Levels()
+		return fmt.Sprintf("%s of a %s between %s and %s", length, c.Shape, low.Words(), high)
+	case plan.PhaseDrill:
+		d := p.Drills[s.Step-1]
+		return fmt.Sprintf("the drill %s at %s of %s at %s", d.Name, d.At, length, s.Level().Words())
+	}
+	return fmt.Sprintf("a soak of %s at %s", length, s.Level().Words())
 }
 
 func inWords(o slo.Objective) string {

@@ -3,6 +3,7 @@ package standalone
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -60,7 +61,7 @@ func (o Options) load(ctx context.Context) (*files, error) {
 	if f.slo, f.sloFrom, err = o.loadSLO(ctx, f.plan); err != nil {
 		return nil, err
 	}
-	return f, f.plan.CheckEnvironment(o.AllowProduction)
+	return f, errors.Join(f.plan.CheckEnvironment(o.AllowProduction), f.plan.CheckCommands())
 }
 
 func (o Options) loadPlan(ctx context.Context) (p *plan.Plan, from string, err error) {

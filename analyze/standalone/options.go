@@ -64,3 +64,11 @@ func (t Target) validate() error {
 type UsageError struct{ Text string }
 
 func (e *UsageError) Error() string { return e.Text }
+
+// usage makes an error one that a change of flags or files mends.
+func usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &UsageError{err.Error()}
+}

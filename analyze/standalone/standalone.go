@@ -40,9 +40,17 @@ func Run(ctx context.Context, o Options) (out Outcome, err error) {
 		return out, err
 	}
 	o = o.withDefaults()
+	if err := record.ValidRunID(o.RunID); err != nil {
+		return out, usage(fmt.Errorf("--run-id: %w", err))
+	}
 	f, err := o.load(ctx)
 	if err != nil {
 		return out, err
+	}
+	if !o.simulated() {
+		if err := run.Reach(ctx, f.plan, o.RunID); err != nil {
+			return out, usage(err)
+		}
 	}
 	j := &job{Options: o, files: f}
 	defer func() { err = errors.Join(err, j.stop()) }()
@@ -114,7 +122,9 @@ func (j *job) start(ctx context.Context) error {
 		j.set, err = collector.New(collector.Options{Logger: j.Logger})
 	}
 	if err == nil {
-		j.runner, err = run.Start(ctx, j.runOptions())
+		if j.runner, err = run.Start(ctx, j.runOptions()); err != nil {
+			err = usage(err) // the run directory, or the target's key
+		}
 	}
 	if err != nil {
 		return errors.Join(err, export.Close(), load.Close())

@@ -201,13 +201,15 @@ func (r *Result) capacity(least int) (State, string) {
 	return Undecided, fmt.Sprintf("no step at or above %d was decided", least)
 }
 
-// highestOK is the highest step that held with none broken below it; 0 when there is none.
-func (r *Result) highestOK() int {
-	top := 0
+// highestOK is the highest concurrency that held with none broken below it; 0 when there is none.
+func (r *Result) highestOK() int { return r.highestHeld().Concurrency }
+
+// highestHeld is the highest level that held with none broken below it; zero when there is none.
+func (r *Result) highestHeld() (top level.Level) {
 	for _, i := range r.ladder() {
 		switch r.Steps[i].Verdict {
 		case OK:
-			top = r.Steps[i].Concurrency
+			top = r.Steps[i].Level()
 		case Breach:
 			return top
 		}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-
-	"firstbreach/internal/level"
 )
 
 // The limits of the gate.
@@ -54,8 +52,11 @@ func gate(run Run, s Step) []Check {
 	}
 	switch {
 	case !(s.window() > 0) || measuredOf(s).Requests == 0: // NaN included
+	case s.Phase == PhaseDrill: // what is done to the target changes what is in flight
 	case s.Rate > 0:
 		checks = append(checks, arrivals(s))
+	case s.Load != nil:
+		checks = append(checks, followed(s))
 	default:
 		checks = append(checks, little(s, run.ScrapeInterval), concurrency(s, run.ScrapeInterval))
 	}
@@ -122,7 +123,7 @@ func manifest(run Run, s Step) Check {
 	case !run.Manifest:
 		return Check{checkManifest, NotChecked, "no manifest to compare with: give the run directory with --run"}
 	case len(s.ManifestDiffers) > 0:
-		return failed(checkManifest, "Prometheus and the manifest differ (%s): was another run with the same id scraped, or were scrapes lost?", strings.Join(s.ManifestDiffers, "; "))
+		return failed(checkManifest, "Prometheus and the manifest differ (%s): another run with the same id was scraped, or scrapes were lost", strings.Join(s.ManifestDiffers, "; "))
 	}
 	return passed(checkManifest, "the totals in Prometheus are those of the manifest")
 }
@@ -219,13 +220,28 @@ func concurrency(s Step, interval float64) Check {
 	return passed(checkConcurrency, fmt.Sprintf("%.3g of %d in flight on average", achieved, s.Concurrency))
 }
 
+// followed compares the mean number of requests in flight with that of a load that changes. More than
+// planned is no fault: what is in flight when the load falls ends in its own time.
+func followed(s Step) Check {
+	achieved, mean := s.InFlightSeconds/s.window(), s.Load.Mean(s.window())
+	found := fmt.Sprintf("%.3g in flight on average, %.3g planned", achieved, mean)
+	if achieved < achievedShare*mean && !failsAtOnce(s, s.InFlightSeconds) {
+		return failed(checkConcurrency, "%s, under %s: the load generator could not hold the load; use a bigger machine for it", found, percent(achievedShare))
+	}
+	return passed(checkConcurrency, found)
+}
+
 // arrivals compares the requests that were due in an open loop, dropped ones included, with its rate.
 // How many a window holds is chance: of n independent arrivals the deviation is √n. The schedule
 // waits for nobody, so fewer than that were due only if the load generator itself stood still.
 func arrivals(s Step) Check {
 	n := float64(measuredOf(s).Requests + s.Outcomes["aborted"])
-	due := s.Rate * s.window()
-	found := fmt.Sprintf("%.4g requests due in %.3g s, %s/s asked for", n, s.window(), level.FormatRate(s.Rate))
+	rate := s.Rate
+	if s.Load != nil {
+		rate = s.Load.Mean(s.window())
+	}
+	due := rate * s.window()
+	found := fmt.Sprintf("%.4g requests due in %.3g s, %.4g/s asked for", n, s.window(), rate)
 	tolerance := arrivalMargin*due + arrivalSigmas*math.Sqrt(due) + 1
 	switch {
 	case n < due-tolerance:

@@ -23,7 +23,7 @@ func Judge(run Run) Result {
 	missing := missingEdges(run)
 	void := runChecks(run, missing)
 	r.Checks = void
-	steps := slices.Clone(run.Steps)
+	steps := slices.DeleteFunc(slices.Clone(run.Steps), func(s Step) bool { return IsAfter(s.Phase) })
 	slices.SortStableFunc(steps, func(a, b Step) int {
 		return cmp.Or(cmp.Compare(phaseRank(a.Phase), phaseRank(b.Phase)), cmp.Compare(a.Phase, b.Phase),
 			a.Level().Compare(b.Level()), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Round, b.Round), cmp.Compare(a.Step, b.Step))
@@ -43,6 +43,7 @@ func Judge(run Run) Result {
 	r.findFirstBreach(run)
 	r.setState(run, failures(void))
 	r.judgeCapacity(run)
+	r.judgePhases(run, failures(void), missing)
 	return r
 }
 

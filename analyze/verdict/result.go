@@ -63,8 +63,9 @@ type Result struct {
 	FirstBreach *FirstBreach // nil unless State is breach
 	Steps       []StepResult // baseline, the ladder ascending, recovery
 	Capacity    []CapacityResult
-	Checks      []Check  // of the whole run, for the validity box
-	Notes       []string // what a reader must know to read the verdict rightly
+	Phases      []PhaseResult // soak, fluctuations and drills
+	Checks      []Check       // of the whole run, for the validity box
+	Notes       []string      // what a reader must know to read the verdict rightly
 }
 
 // Step returns the result of one concurrency in one phase, or nil.

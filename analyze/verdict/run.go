@@ -74,6 +74,10 @@ type Step struct {
 	Class                              string   // of the requests; "" where the plan has no classes
 	Start, MeasureFrom, MeasureTo, End *float64 // from the step-edge series
 
+	Name   string       // of a drill
+	Load   *level.Curve // how a fluctuating load goes; nil where it is held
+	Events []Event      // what was done to the target
+
 	Unscraped bool
 	Stopped   string   // what cut it short: "error_ratio: …" for the stop rule, "interrupted"
 	Limited   []string // reasons for client_limited
@@ -82,6 +86,9 @@ type Step struct {
 	Timeouts map[string]int64 // by kind
 	Good     int64            // met every user objective at once
 	Counts   map[string]Count // by name of a per-request objective
+
+	// Progress are the counts at each scrape, of a phase that is judged over its own time.
+	Progress []Progress
 
 	// ManifestDiffers names each total in which the manifest and PromQL differ; empty when they
 	// agree or there is no manifest.
@@ -99,6 +106,19 @@ type Step struct {
 	TTFT, E2E, TPOT Quantiles // of this round alone
 
 	Readings map[string]Reading // service and resource signals by catalogue name
+}
+
+// Event is something that was done to the target during a step: a drill, or what undid it.
+type Event struct {
+	Event    string  // drill, restore
+	From, To float64 // unix seconds
+	Error    string  // why it failed
+}
+
+// Progress are the counts of a step as they stood at one scrape.
+type Progress struct {
+	T      float64          // unix seconds
+	Counts map[string]Count // by name of a per-request objective
 }
 
 // Level is the load of the step.

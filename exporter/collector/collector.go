@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,13 +28,27 @@ type Collector interface {
 	Update(ch chan<- prometheus.Metric) error
 }
 
-// Options say what is collected. The zero value collects everything from the usual places.
+// Options say what is collected. The zero value collects everything from the usual places but
+// processes.
 type Options struct {
 	ProcFS, SysFS string // mount points; "" is the usual one
 	NoHost, NoGPU bool
+	Off           []string      // names of collectors that are left out
 	Timeout       time.Duration // for one collector in a scrape; DefaultTimeout when zero
 	GPUInterval   time.Duration // between two samples of the GPUs; 1 s when zero
 	Logger        *slog.Logger  // nil: none
+
+	// Disks and Processes are regular expressions; see host.Options.
+	DiskInclude, DiskExclude, Processes string
+	// GPU is how they are sampled; its interval and logger are the ones above.
+	GPU gpu.Options
+
+	pageSize int // for tests
+}
+
+// Names returns the names of the collectors.
+func Names() []string {
+	return []string{"cpu", "memory", "paging", "disk", "pressure", "load", "info", "process", "gpu"}
 }
 
 // Set is all collectors together. It is a prometheus.Collector, and safe for concurrent scrapes.
@@ -57,22 +74,125 @@ func New(o Options) (*Set, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	if !o.NoHost {
-		reader, err := host.New(o.ProcFS, o.SysFS)
-		if err != nil {
-			return nil, fmt.Errorf("host metrics: %w", err)
-		}
-		s.add("cpu", newCPU(reader))
-		s.add("memory", newMemory(reader))
-		s.add("paging", newPaging(reader))
-		s.add("disk", newDisk(reader))
-		s.add("host", newInfo(reader))
+	reader, err := o.host()
+	if err != nil {
+		return nil, err
 	}
-	if !o.NoGPU {
-		s.sampler = gpu.Start(gpu.Options{Interval: o.GPUInterval, Logger: s.log})
-		s.add("gpu", newGPU(s.sampler.Snapshot))
+	if !o.NoHost {
+		s.addHost(reader, o)
+	}
+	if !o.NoGPU && !slices.Contains(o.Off, "gpu") {
+		o.GPU.Interval, o.GPU.Logger = o.GPUInterval, s.log
+		s.sampler = gpu.Start(o.GPU)
+		name := func(uint32) string { return "" }
+		if reader != nil {
+			name = reader.ProcessName
+		}
+		s.add("gpu", newGPU(s.sampler.Snapshot, name))
 	}
 	return s, nil
+}
+
+// host opens the machine. Without host metrics it only tells the names of processes, and does
+// without where it can't.
+func (o Options) host() (*host.Reader, error) {
+	h := host.Options{ProcFS: o.ProcFS, SysFS: o.SysFS, PageSize: o.pageSize}
+	for _, e := range []struct {
+		what, text string
+		into       **regexp.Regexp
+		whole      bool
+	}{
+		{"disks to include", o.DiskInclude, &h.Include, true},
+		{"disks to exclude", o.DiskExclude, &h.Exclude, true},
+		{"processes", o.Processes, &h.Processes, false},
+	} {
+		if e.text == "" {
+			continue
+		}
+		text := e.text
+		if e.whole {
+			text = "^(?:" + text + ")$"
+		}
+		compiled, err := regexp.Compile(text)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s: %q: %w", ErrOptions, e.what, e.text, err)
+		}
+		*e.into = compiled
+	}
+	if h.Include != nil && h.Exclude != nil {
+		return nil, fmt.Errorf("%w: disks to include and disks to exclude: give one of them", ErrOptions)
+	}
+	for _, name := range o.Off {
+		if !slices.Contains(Names(), name) {
+			return nil, fmt.Errorf("%w: no collector is called %q; there are %s", ErrOptions, name, strings.Join(Names(), ", "))
+		}
+	}
+	reader, err := host.New(h)
+	if err != nil && !o.NoHost {
+		return nil, fmt.Errorf("host metrics: %w", err)
+	}
+	return reader, nil
+}
+
+// ErrOptions is wrapped by errors of Options that can't be used.
+var ErrOptions = errors.New("options")
+
+func (s *Set) addHost(r *host.Reader, o Options) {
+	if r.Contained() {
+		s.log.Warn("This is a container that reads its own /proc: processes, and perhaps more, are the container's; mount the machine's /proc and give its place in --path.procfs")
+	}
+	for _, part := range []struct {
+		name      string
+		collector Collector
+	}{
+		{"cpu", newCPU(r)},
+		{"memory", newMemory(r)},
+		{"paging", newPaging(r)},
+		{"disk", newDisk(r)},
+		{"pressure", newPressure(r)},
+		{"load", newLoad(r)},
+		{"info", newInfo(r)},
+		{"process", newProcess(r)},
+	} {
+		if slices.Contains(o.Off, part.name) || part.name == "process" && o.Processes == "" {
+			continue
+		}
+		s.add(part.name, part.collector)
+	}
+}
+
+// Release lets go of the GPUs for a minute; see gpu.Sampler.
+func (s *Set) Release() {
+	if s.sampler != nil {
+		s.sampler.Release()
+	}
+}
+
+// GPUState tells whether GPUs are sampled and, if so, whether they can be read and why not.
+func (s *Set) GPUState() (sampled, up bool, reason string) {
+	if s.sampler == nil {
+		return false, false, ""
+	}
+	snap := s.sampler.Snapshot()
+	return true, snap.Up, snap.Reason
+}
+
+// Only returns the set reduced to the collectors of these names, less those of the others. No
+// names mean all.
+func (s *Set) Only(include, exclude []string) (*Set, error) {
+	for _, name := range slices.Concat(include, exclude) {
+		if !slices.ContainsFunc(s.parts, func(p *part) bool { return p.name == name }) {
+			return nil, fmt.Errorf("%w: no collector %q is on", ErrOptions, name)
+		}
+	}
+	only := *s
+	only.parts = nil
+	for _, p := range s.parts {
+		if (len(include) == 0 || slices.Contains(include, p.name)) && !slices.Contains(exclude, p.name) {
+			only.parts = append(only.parts, p)
+		}
+	}
+	return &only, nil
 }
 
 // Close ends the sampling of the GPUs. The set must not be scraped afterwards.

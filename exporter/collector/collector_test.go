@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"firstbreach/exporter/gpu"
 	"firstbreach/exporter/host"
 	"firstbreach/internal/signal"
 
@@ -230,7 +231,7 @@ func TestTimeoutOfScrape(t *testing.T) {
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 		r.Header.Set(scrapeTimeoutHeader, header)
-		if got := timeout(r); got != want {
+		if got := timeout(r, 0); got != want {
 			t.Errorf("%q: %v, want %v", header, got, want)
 		}
 	}
@@ -292,6 +293,112 @@ func TestAlso(t *testing.T) {
 	w := get(Handler(newSet(t, nil), HandlerOptions{Also: also}))
 	if !strings.Contains(w.Body.String(), "\nmine 0\n") {
 		t.Errorf("the page: %s", w.Body)
+	}
+}
+
+// nvml is a driver without GPUs that counts how often it is asked.
+type nvml struct {
+	gpu.Driver
+	asked atomic.Int64
+}
+
+func (d *nvml) Init() gpu.Return                 { return gpu.Success }
+func (d *nvml) Shutdown() gpu.Return             { return gpu.Success }
+func (d *nvml) Version() (string, gpu.Return)    { return "610.57", gpu.Success }
+func (d *nvml) Count() (int, gpu.Return)         { d.asked.Add(1); return 0, gpu.Success }
+func (d *nvml) Events() (gpu.Events, gpu.Return) { return nil, gpu.NotSupported }
+
+// However many scrapes there are, the driver is asked once for each interval.
+func TestScrapeStorm(t *testing.T) {
+	asked := func(scrapers int) int64 {
+		d := &nvml{}
+		synctest.Test(t, func(t *testing.T) {
+			s, err := New(Options{NoHost: true, GPU: gpu.Options{Driver: d}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			h := Handler(s, HandlerOptions{})
+			for range 20 {
+				var wait sync.WaitGroup
+				for range scrapers {
+					wait.Go(func() {
+						if code := get(h).Code; code != http.StatusOK {
+							t.Errorf("status %d", code)
+						}
+					})
+				}
+				wait.Wait()
+				time.Sleep(time.Second)
+			}
+		})
+		return d.asked.Load()
+	}
+	if none, storm := asked(0), asked(50); none != storm {
+		t.Errorf("asked %d times without scrapers, %d times with 50 in parallel", none, storm)
+	}
+}
+
+// Disk counters pass as the kernel has them, also when one wraps: PromQL takes that for a reset.
+func TestDiskCountersPass(t *testing.T) {
+	c := newDisk(&host.Reader{})
+	bytes := uint64(1 << 40)
+	c.read = func() ([]host.Disk, error) {
+		return []host.Disk{{Device: "nvme0n1", Reads: host.IO{Bytes: bytes}}}, nil
+	}
+	s := newSet(t, nil)
+	s.add("disk", c)
+	for _, bytes = range []uint64{1 << 40, 512, 1024} {
+		if got := gather(t, s)[signal.HostDiskReadBytes+`{device="nvme0n1"}`]; got != float64(bytes) {
+			t.Errorf("got %v, want %d", got, bytes)
+		}
+	}
+}
+
+// A scrape can ask for some collectors, or for all but some.
+func TestCollect(t *testing.T) {
+	s := newSet(t, nil)
+	one("first").named(s, "first")
+	one("second").named(s, "second")
+	h := Handler(s, HandlerOptions{})
+	for _, c := range []struct {
+		query         string
+		status        int
+		first, second bool
+	}{
+		{"", 200, true, true},
+		{"?collect[]=first", 200, true, false},
+		{"?collect[]=first&collect[]=second", 200, true, true},
+		{"?exclude[]=first", 200, false, true},
+		{"?collect[]=first&exclude[]=second", 400, false, false},
+		{"?collect[]=third", 400, false, false},
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics"+c.query, nil))
+		page := w.Body.String()
+		if w.Code != c.status || strings.Contains(page, "\nfirst 1") != c.first || strings.Contains(page, "\nsecond 1") != c.second {
+			t.Errorf("%s: status %d:\n%s", c.query, w.Code, page)
+		}
+	}
+}
+
+// Every collector can be left out, and what can't be used is an error, never a panic.
+func TestOptions(t *testing.T) {
+	s, err := New(Options{NoGPU: true, Off: []string{"cpu", "info"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := gather(t, s)
+	if _, ok := got[success("cpu")]; ok || got[success("memory")] != 1 {
+		t.Errorf("got %v", got)
+	}
+	for _, o := range []Options{
+		{DiskInclude: "("}, {DiskExclude: "["}, {Processes: "*"}, {DiskInclude: "a", DiskExclude: "b"}, {Off: []string{"none"}},
+	} {
+		o.NoGPU = true
+		if _, err := New(o); !errors.Is(err, ErrOptions) {
+			t.Errorf("%+v: %v", o, err)
+		}
 	}
 }
 

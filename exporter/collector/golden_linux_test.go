@@ -21,14 +21,14 @@ import (
 )
 
 // machine is a set that reads a recorded machine, with GPUs from a snapshot.
-func machine(t *testing.T, name string, snapshot gpu.Snapshot) *prometheus.Registry {
+func machine(t *testing.T, name string, pageSize int, snapshot gpu.Snapshot) *prometheus.Registry {
 	t.Helper()
 	root := filepath.Join("..", "host", "testdata", name)
-	s, err := New(Options{ProcFS: filepath.Join(root, "proc"), SysFS: filepath.Join(root, "sys"), NoGPU: true})
+	s, err := New(Options{ProcFS: filepath.Join(root, "proc"), SysFS: filepath.Join(root, "sys"), NoGPU: true, pageSize: pageSize})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.add("gpu", newGPU(func() gpu.Snapshot { return snapshot }))
+	s.add("gpu", newGPU(func() gpu.Snapshot { return snapshot }, func(uint32) string { return "vllm" }))
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(unchecked{s})
 	return r
@@ -42,38 +42,54 @@ func (unchecked) Describe(chan<- *prometheus.Desc) {}
 func ptr[T any](v T) *T { return &v }
 
 func twoGPUs() gpu.Snapshot {
+	healthy := gpu.GPU{
+		UUID: "GPU-1111", Index: 0, Name: "NVIDIA H200", PCIBusID: "00000000:18:00.0", Serial: "165", VBIOS: "96.00.A5", Minor: "0", Up: true,
+		MIG: []gpu.MIG{
+			{UUID: "MIG-1", Name: "MIG 1g.18gb", GPUInstance: 7, ComputeInstance: 0, Memory: &gpu.MemoryInfo{Total: 16 << 30, Used: 1 << 30, Free: 15 << 30}},
+			{UUID: "MIG-2", Name: "MIG 1c.1g.18gb", GPUInstance: 7, ComputeInstance: 1, Memory: &gpu.MemoryInfo{Total: 16 << 30, Used: 1 << 30, Free: 15 << 30}},
+		},
+		Processes: []gpu.Process{{PID: 4711, Used: 2 << 30}},
+	}
+	labels := map[gpu.Quantity][2]string{
+		gpu.ClockHertz: {"sm"}, gpu.ThrottleSeconds: {"sw_power_cap"}, gpu.ClockEvent: {"hw_thermal"}, gpu.PowerLimitWatts: {"enforced"},
+		gpu.FanSpeed: {"0"}, gpu.ECCErrors: {"corrected", "volatile"}, gpu.RetiredPages: {"double_bit"}, gpu.RowsRemapped: {"correctable"},
+		gpu.XIDEventsByCode: {"79"},
+	}
+	for q := range gpu.Quantities {
+		healthy.Readings = append(healthy.Readings, gpu.Reading{Quantity: q, Value: float64(q) + 0.5, Labels: labels[q]})
+	}
 	return gpu.Snapshot{
 		Up: true, Driver: "610.57",
-		GPUs: []gpu.GPU{
-			{
-				UUID: "GPU-1111", Index: 0, Name: "NVIDIA H200", PCIBusID: "00000000:18:00.0", Up: true,
-				Utilization: ptr(0.37), MemoryUtilization: ptr(0.12), PowerWatts: ptr(250.5), EnergyJoules: ptr(3000.5), Celsius: ptr(61.0),
-				Memory: &gpu.MemoryInfo{Total: 80 << 30, Free: 20 << 30, Used: 59 << 30, Reserved: ptr[uint64](1 << 30)},
-			},
-			{UUID: "GPU-2222", Index: 1, Name: "NVIDIA H200", PCIBusID: "00000000:19:00.0", Reason: "gpu_is_lost"},
+		GPUs: []gpu.GPU{healthy, {UUID: "GPU-2222", Index: 1, Name: "NVIDIA H200", PCIBusID: "00000000:19:00.0", Reason: "gpu_is_lost"}},
+		Calls: gpu.Calls{
+			Total: 1000, Seconds: 2.5, Timeouts: 1, Success: time.Unix(1790000000, 0), Slow: map[string]uint64{"nvmlDeviceGetFieldValues": 2},
+			Failed: map[gpu.Failure]uint64{{Function: "nvmlDeviceGetHandleByIndex", Return: gpu.GPUIsLost}: 3},
 		},
-		Errors: map[gpu.Failure]uint64{{Function: "nvmlDeviceGetHandleByIndex", Return: gpu.GPUIsLost}: 3},
 	}
 }
 
-// TestPage compares whole pages; -update writes them anew. memory pages of 4 KiB are assumed.
+// TestPage compares whole pages; -update writes them anew.
 func TestPage(t *testing.T) {
 	update := slices.Contains(flag.Args(), "update")
-	for name, snapshot := range map[string]gpu.Snapshot{
-		"linux-6.18": twoGPUs(),
-		"odd":        {Reason: "library_not_found"},
+	for _, c := range []struct {
+		name     string
+		pageSize int
+		snapshot gpu.Snapshot
+	}{
+		{"linux-6.18", 4096, twoGPUs()},                                 // a virtual machine, with disks of other machines
+		{"metal-6.8", 4096, gpu.Snapshot{Reason: "no_gpu"}},             // a server with nvme, dm and md
+		{"lxcfs-5.15", 4096, gpu.Snapshot{Reason: "driver_not_loaded"}}, // a container's view
+		{"grace-6.14-64k", 65536, gpu.Snapshot{Reason: "stale"}},        // arm64 with memory pages of 64 KiB
+		{"odd", 4096, gpu.Snapshot{Reason: "library_not_found"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if os.Getpagesize() != 4096 {
-				t.Skip("the recorded page is of a machine with memory pages of 4 KiB")
-			}
-			families, err := machine(t, name, snapshot).Gather()
+		t.Run(c.name, func(t *testing.T) {
+			families, err := machine(t, c.name, c.pageSize, c.snapshot).Gather()
 			if err != nil {
 				t.Fatal(err)
 			}
 			families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == signal.ScrapeCollectorTime })
 			got := strings.ReplaceAll(text(t, families), `arch="`+runtime.GOARCH+`"`, `arch="ARCH"`)
-			path := filepath.Join("testdata", name+".prom")
+			path := filepath.Join("testdata", c.name+".prom")
 			if update {
 				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -91,7 +107,7 @@ func TestPage(t *testing.T) {
 }
 
 func TestLint(t *testing.T) {
-	problems, err := testutil.GatherAndLint(machine(t, "linux-6.18", twoGPUs()))
+	problems, err := testutil.GatherAndLint(machine(t, "linux-6.18", 4096, twoGPUs()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +118,7 @@ func TestLint(t *testing.T) {
 
 // Everything on the page that the catalogue reads is found by it: the names and types agree.
 func TestCatalogueFindsThePage(t *testing.T) {
-	families, err := machine(t, "linux-6.18", twoGPUs()).Gather()
+	families, err := machine(t, "linux-6.18", 4096, twoGPUs()).Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,19 +18,32 @@ type HandlerOptions struct {
 	// Also is gathered into the same page: the exporter's own metrics.
 	Also        prometheus.Gatherer
 	MaxRequests int // in flight at once, further ones are answered 503; no limit when 0
-	Logger      *slog.Logger
+	// Offset is the part of the scraper's time that is left for sending the page; 500 ms when zero.
+	Offset time.Duration
+	Logger *slog.Logger
 }
 
 // Handler serves the set. A scrape that says how long it has gets its page in that time, without
-// what could not be read by then.
+// what could not be read by then. One that names collectors, as collect[] or exclude[], gets those.
 func Handler(s *Set, o HandlerOptions) http.Handler {
 	log := o.Logger
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	serve := func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		include, exclude := query["collect[]"], query["exclude[]"]
+		if include != nil && exclude != nil {
+			http.Error(w, "collect[] and exclude[]: give one of them", http.StatusBadRequest)
+			return
+		}
+		only, err := s.Only(include, exclude)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
 		registry := prometheus.NewRegistry()
-		if err := registry.Register(s.Within(timeout(r))); err != nil {
+		if err := registry.Register(only.Within(timeout(r, o.Offset))); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
@@ -48,13 +61,16 @@ func Handler(s *Set, o HandlerOptions) http.Handler {
 }
 
 // timeout leaves a part of the scraper's time for sending the page.
-func timeout(r *http.Request) time.Duration {
+func timeout(r *http.Request, offset time.Duration) time.Duration {
+	if offset <= 0 {
+		offset = 500 * time.Millisecond
+	}
 	seconds, err := strconv.ParseFloat(r.Header.Get(scrapeTimeoutHeader), 64)
 	if err != nil || !(seconds > 0) {
 		return DefaultTimeout
 	}
 	d := time.Duration(min(seconds, 3600) * float64(time.Second))
-	return d - min(d/5, 500*time.Millisecond)
+	return d - min(d/5, offset)
 }
 
 // limit answers 503 when n requests are in flight already.

@@ -78,7 +78,47 @@ func readAll(d Driver) {
 	fmt.Println("energy", mj, ret)
 	c, ret := v.Temperature()
 	fmt.Println("temperature", c, ret)
+	fmt.Println("others", others(v))
+	_, ret = d.Events()
+	fmt.Println("events", ret)
 	fmt.Println("shutdown", d.Shutdown())
+}
+
+// others calls what the library lacks in every case, and returns what didn't say so.
+func others(v Device) map[string]Return {
+	one := func(_ uint32, ret Return) Return { return ret }
+	yes := func(_ bool, ret Return) Return { return ret }
+	answers := map[string]Return{
+		"encoder": one(v.EncoderUtilization()), "decoder": one(v.DecoderUtilization()),
+		"jpeg": one(v.JPEGUtilization()), "ofa": one(v.OFAUtilization()),
+		"clock": one(v.Clock(ClockSM)), "state": one(v.PerformanceState()),
+		"limit": one(v.EnforcedPowerLimit()), "default limit": one(v.DefaultPowerLimit()),
+		"fan": one(v.Fan(0)), "second fan": one(v.Fan(1)), "throughput": one(v.PCIeThroughput(true)),
+		"ecc": yes(v.ECCMode()), "pending": yes(v.RetirementPending()), "mig mode": yes(v.MIGMode()),
+	}
+	_, answers["serial"] = v.Serial()
+	_, answers["vbios"] = v.VBIOS()
+	_, answers["minor"] = v.Minor()
+	_, answers["samples"] = v.Samples(SampleUtilization, 0)
+	_, answers["events"] = v.ClockEvents()
+	_, answers["violation"] = v.Violation(0)
+	_, answers["fields"] = v.Fields([]uint32{82})
+	_, answers["bar1"] = v.BAR1()
+	_, answers["protected"] = v.ProtectedMemory()
+	_, answers["fans"] = v.Fans()
+	_, answers["ecc errors"] = v.ECCErrors(true, true)
+	_, answers["pages"] = v.RetiredPages(true)
+	_, answers["rows"] = v.RemappedRows()
+	_, answers["replays"] = v.PCIeReplays()
+	_, answers["migs"] = v.MIGCount()
+	_, answers["mig"] = v.MIG(0)
+	_, answers["processes"] = v.Processes()
+	for name, ret := range answers {
+		if ret == FunctionNotFound {
+			delete(answers, name)
+		}
+	}
+	return answers
 }
 
 func TestMissingSymbols(t *testing.T) {
@@ -103,6 +143,8 @@ memory 1000 400 550 true success
 power 123400 success
 energy 5000 success
 temperature 55 success
+others map[]
+events function_not_found
 shutdown success
 `},
 		{"old", []string{"-DINIT=0", "-DOLD"}, `init success
@@ -117,6 +159,8 @@ memory 1000 400 600 false success
 power 0 function_not_found
 energy 0 function_not_found
 temperature 55 success
+others map[]
+events function_not_found
 shutdown success
 `},
 		{"no init", []string{"-DNO_INIT"}, "init function_not_found\n"},

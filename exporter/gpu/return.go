@@ -13,6 +13,7 @@ const (
 	NotSupported           Return = 3
 	NoPermission           Return = 4
 	NotFound               Return = 6
+	InsufficientSize       Return = 7
 	DriverNotLoaded        Return = 9
 	Timeout                Return = 10
 	LibraryNotFound        Return = 12
@@ -27,6 +28,8 @@ const (
 
 	// Invalid is ours: the call succeeded with a value that cannot be.
 	Invalid Return = -1
+	// released is ours as well: NVML was let go of on demand.
+	released Return = -2
 )
 
 // String returns a name that is always the same, fit for a label. NVML's own text comes from the
@@ -45,6 +48,8 @@ func (r Return) String() string {
 		return "no_permission"
 	case NotFound:
 		return "not_found"
+	case InsufficientSize:
+		return "insufficient_size"
 	case DriverNotLoaded:
 		return "driver_not_loaded"
 	case Timeout:
@@ -69,6 +74,8 @@ func (r Return) String() string {
 		return "unknown"
 	case Invalid:
 		return "invalid_value"
+	case released:
+		return ReasonReleased
 	}
 	return "code_" + strconv.Itoa(int(r))
 }

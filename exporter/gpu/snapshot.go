@@ -2,13 +2,17 @@ package gpu
 
 import "time"
 
-// The reasons for which NVML is down, beside the names of Return.
+// The reasons for which NVML is down, or a GPU, beside the names of Return.
 const (
 	ReasonNotBuilt  = "not_built_in" // built without cgo, or not for Linux
 	ReasonStarting  = "starting"     // no sample yet
 	ReasonStale     = "stale"        // the driver has not answered for a while
 	ReasonStopped   = "stopped"
 	ReasonNoSymbols = "library_incomplete" // the library lacks what every NVML has
+	ReasonNoGPU     = "no_gpu"             // the driver works and has no GPU
+	ReasonReleased  = "released"           // let go on demand, for a while
+	ReasonSuspended = "suspended"          // a GPU sleeps, and would wake up
+	ReasonHung      = "hung"               // a call for this GPU does not return
 )
 
 // Snapshot is the state of all GPUs at one time.
@@ -18,7 +22,17 @@ type Snapshot struct {
 	Driver string // version
 	GPUs   []GPU  // by index; a lost one keeps its place with Up false
 	Taken  time.Time
-	Errors map[Failure]uint64 // since the start; failed calls, without "not supported"
+	Calls  Calls
+}
+
+// Calls is what the calls into the driver came to since the start.
+type Calls struct {
+	Total    uint64
+	Seconds  float64
+	Timeouts uint64             // calls that took longer than the time-out
+	Slow     map[string]uint64  // by function; calls of more than 100 ms
+	Failed   map[Failure]uint64 // without "not supported"
+	Success  time.Time          // when the GPUs were last read
 }
 
 // Failure is a kind of failed call.
@@ -27,21 +41,21 @@ type Failure struct {
 	Return   Return
 }
 
-// GPU is one GPU. A nil pointer is a value that this GPU or driver doesn't have, or that couldn't
-// be read this time.
+// GPU is one GPU. A value that this GPU or driver doesn't have, or that couldn't be read, isn't
+// among its readings.
 type GPU struct {
 	UUID     string
 	Index    int // as NVML counts; changes when a GPU is lost
 	Name     string
 	PCIBusID string
+	Serial   string
+	VBIOS    string
+	Minor    string // of /dev/nvidiaN
 
 	Up     bool
 	Reason string // why it isn't up
 
-	Utilization       *float64 // 0–1
-	MemoryUtilization *float64 // 0–1, activity of the memory bus
-	Memory            *MemoryInfo
-	PowerWatts        *float64
-	EnergyJoules      *float64 // since the driver was loaded
-	Celsius           *float64
+	Readings  []Reading
+	MIG       []MIG
+	Processes []Process
 }

@@ -2,7 +2,6 @@ package host
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,34 +14,41 @@ import (
 
 // Reader reads one machine's /proc and /sys.
 type Reader struct {
+	Options
 	proc     procfs.FS
-	procPath string
-	sysPath  string
 	pageSize uint64
 }
 
-// New returns a reader of the given mount points; "" is the usual one.
-func New(procPath, sysPath string) (*Reader, error) {
-	if procPath == "" {
-		procPath = "/proc"
+// New returns a reader of the given mount points.
+func New(o Options) (*Reader, error) {
+	if o.ProcFS == "" {
+		o.ProcFS = "/proc"
 	}
-	if sysPath == "" {
-		sysPath = "/sys"
+	if o.SysFS == "" {
+		o.SysFS = "/sys"
 	}
-	proc, err := procfs.NewFS(procPath)
+	if o.PageSize <= 0 {
+		o.PageSize = os.Getpagesize()
+	}
+	proc, err := procfs.NewFS(o.ProcFS)
 	if err != nil {
 		return nil, fmt.Errorf("%w: mount the host's /proc there, or name its path", err)
 	}
-	return &Reader{proc: proc, procPath: procPath, sysPath: sysPath, pageSize: uint64(os.Getpagesize())}, nil
+	if _, err := os.Stat(filepath.Join(o.ProcFS, "stat")); err != nil {
+		return nil, fmt.Errorf("%s is not a /proc: %w; mount the host's there, or name its path", o.ProcFS, err)
+	}
+	return &Reader{Options: o, proc: proc, pageSize: uint64(o.PageSize)}, nil
 }
 
 // Info says what the machine runs.
 func (r *Reader) Info() (Info, error) {
-	kernel, err := os.ReadFile(filepath.Join(r.procPath, "sys/kernel/osrelease"))
+	kernel, err := os.ReadFile(filepath.Join(r.ProcFS, "sys/kernel/osrelease"))
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{OS: runtime.GOOS, Kernel: strings.TrimSpace(string(kernel)), Arch: runtime.GOARCH}, nil
+	i := Info{OS: runtime.GOOS, Kernel: strings.TrimSpace(string(kernel)), Arch: runtime.GOARCH}
+	i.Booted, err = r.booted()
+	return i, err
 }
 
 // CPU reads /proc/stat.
@@ -52,7 +58,7 @@ func (r *Reader) CPU() (CPU, error) {
 		return CPU{}, err
 	}
 	if len(stat.CPU) == 0 {
-		return CPU{}, fmt.Errorf("%s/stat has no line for any CPU", r.procPath)
+		return CPU{}, fmt.Errorf("%s/stat has no line for any CPU", r.ProcFS)
 	}
 	// The parser leaves 0 for a line that isn't there, as in some sandboxes. On a running machine
 	// these can't be 0: whoever reads them runs.
@@ -84,7 +90,7 @@ func (r *Reader) Memory() (Memory, error) {
 		return Memory{}, err
 	}
 	if m.MemTotalBytes == nil {
-		return Memory{}, fmt.Errorf("%s/meminfo has no MemTotal", r.procPath)
+		return Memory{}, fmt.Errorf("%s/meminfo has no MemTotal", r.ProcFS)
 	}
 	return Memory{
 		Total: m.MemTotalBytes, Available: m.MemAvailableBytes, Free: m.MemFreeBytes,
@@ -95,7 +101,7 @@ func (r *Reader) Memory() (Memory, error) {
 
 // Paging reads /proc/vmstat.
 func (r *Reader) Paging() (Paging, error) {
-	f, err := os.Open(filepath.Join(r.procPath, "vmstat"))
+	f, err := os.Open(filepath.Join(r.ProcFS, "vmstat"))
 	if err != nil {
 		return Paging{}, err
 	}
@@ -104,16 +110,27 @@ func (r *Reader) Paging() (Paging, error) {
 }
 
 // Disks reads /proc/diskstats. Which devices are whole disks is read from /sys: a partition has a
-// file of that name there, whatever it is called. Loop, RAM and optical devices are left out. A
+// file of that name there, whatever it is called. A
 // line that can't be read costs only its device; the error then names it and the others are valid.
 func (r *Reader) Disks() ([]Disk, error) {
-	f, err := os.Open(filepath.Join(r.procPath, "diskstats"))
+	f, err := os.Open(filepath.Join(r.ProcFS, "diskstats"))
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	disks, err := parseDiskstats(f)
-	return slices.DeleteFunc(disks, func(d Disk) bool { return virtual(d.Device) || r.partition(d.Device) }), err
+	return slices.DeleteFunc(disks, func(d Disk) bool { return !r.wanted(d.Device) }), err
+}
+
+// wanted reports whether the device is a whole disk that the options ask for.
+func (r *Reader) wanted(device string) bool {
+	switch {
+	case r.Include != nil && !r.Include.MatchString(device),
+		r.Exclude != nil && r.Exclude.MatchString(device),
+		r.Include == nil && r.Exclude == nil && virtual(device):
+		return false
+	}
+	return !r.partition(device)
 }
 
 // partition reports whether the device is part of a disk. A device that isn't in /sys at all is
@@ -121,7 +138,7 @@ func (r *Reader) Disks() ([]Disk, error) {
 func (r *Reader) partition(device string) bool {
 	// The kernel writes a / in a device's name as ! in /sys.
 	dir := strings.ReplaceAll(device, "/", "!")
-	_, err := fs.Stat(os.DirFS(r.sysPath), filepath.Join("class/block", dir, "partition"))
+	_, err := os.Stat(filepath.Join(r.SysFS, "class/block", dir, "partition"))
 	return err == nil
 }
 

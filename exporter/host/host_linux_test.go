@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -15,11 +16,12 @@ import (
 // fixture returns a reader of a recorded machine with 4 KiB pages.
 func fixture(t *testing.T, name string) *Reader {
 	t.Helper()
-	r, err := New(filepath.Join("testdata", name, "proc"), filepath.Join("testdata", name, "sys"))
+	r, err := New(Options{
+		ProcFS: filepath.Join("testdata", name, "proc"), SysFS: filepath.Join("testdata", name, "sys"), PageSize: 4096,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.pageSize = 4096
 	return r
 }
 
@@ -27,8 +29,8 @@ func ptr[T any](v T) *T { return &v }
 
 func TestInfo(t *testing.T) {
 	got, err := fixture(t, "linux-6.18").Info()
-	if want := (Info{OS: "linux", Kernel: "6.18.44", Arch: runtime.GOARCH}); err != nil || got != want {
-		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	if err != nil || got.OS != "linux" || got.Kernel != "6.18.44" || got.Arch != runtime.GOARCH || got.Booted == nil {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
@@ -143,11 +145,21 @@ func TestOddDisks(t *testing.T) {
 }
 
 func TestMissingFiles(t *testing.T) {
-	if _, err := New(filepath.Join(t.TempDir(), "none"), ""); err == nil {
-		t.Error("no error for a mount point that isn't there")
+	dir := t.TempDir()
+	for _, path := range []string{filepath.Join(dir, "none"), dir} {
+		if _, err := New(Options{ProcFS: path}); err == nil || !strings.Contains(err.Error(), "name its path") {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
-	r, err := New(t.TempDir(), "")
+	stat := filepath.Join(dir, "stat")
+	if err := os.WriteFile(stat, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := New(Options{ProcFS: dir})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(stat); err != nil {
 		t.Fatal(err)
 	}
 	for name, read := range map[string]func() error{
@@ -156,6 +168,7 @@ func TestMissingFiles(t *testing.T) {
 		"memory": func() error { _, err := r.Memory(); return err },
 		"paging": func() error { _, err := r.Paging(); return err },
 		"disks":  func() error { _, err := r.Disks(); return err },
+		"load":   func() error { _, err := r.Load(); return err },
 	} {
 		if err := read(); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v", name, err)
@@ -170,7 +183,7 @@ func TestEmptyFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r, err := New(dir, dir)
+	r, err := New(Options{ProcFS: dir, SysFS: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +203,7 @@ func TestEmptyFiles(t *testing.T) {
 
 // The machine that runs the test can be read.
 func TestThisMachine(t *testing.T) {
-	r, err := New("", "")
+	r, err := New(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,5 +218,89 @@ func TestThisMachine(t *testing.T) {
 	// A sandbox may hide its disks.
 	if _, err := r.Disks(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("disks: %v", err)
+	}
+}
+
+// Which disks are read can be said by name; a partition is none, whatever is asked for.
+func TestFilter(t *testing.T) {
+	r := fixture(t, "linux-6.18")
+	for _, c := range []struct {
+		include, exclude *regexp.Regexp
+		want             string
+	}{
+		{regexp.MustCompile("^(?:nvme.*)$"), nil, "nvme0n1"},
+		{nil, regexp.MustCompile("^(?:loop.*|zram0|sr0|vda)$"), "nvme0n1 dm-0 xvda1"},
+		{regexp.MustCompile("^(?:loop0|sr0)$"), nil, "loop0 sr0"},
+	} {
+		r.Include, r.Exclude = c.include, c.exclude
+		disks, err := r.Disks()
+		var names []string
+		for _, d := range disks {
+			names = append(names, d.Device)
+		}
+		if got := strings.Join(names, " "); err != nil || got != c.want {
+			t.Errorf("include %v, exclude %v: %s, %v; want %s", c.include, c.exclude, got, err, c.want)
+		}
+	}
+}
+
+func TestPressure(t *testing.T) {
+	for text, want := range map[string]Pressure{
+		"some avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=250000\n": {Some: ptr(1.5), Full: ptr(0.25)},
+		"full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n":                                                            {Full: ptr(7e-6)},
+		"": {},
+	} {
+		got, err := parsePressure(strings.NewReader(text))
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%q: %v\n%s", text, err, diff)
+		}
+	}
+	if _, err := parsePressure(strings.NewReader("some avg10=0.00 total=x")); err == nil {
+		t.Error("no error for a total that is no number")
+	}
+	if _, err := fixture(t, "odd").Pressure(); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("a kernel without pressure: %v", err)
+	}
+}
+
+// A process is found by a part of its name or command line; a name that the kernel cut inside a
+// character, with parentheses in it, and a process that isn't there, do no harm.
+func TestProcesses(t *testing.T) {
+	dir := t.TempDir()
+	for path, text := range map[string]string{
+		"stat":       "cpu0 1 2 3 4\nbtime 1700000000\n",
+		"41/comm":    "VLLM::Engine\xc3\n",
+		"41/cmdline": "python3\x00-m\x00vllm\x00",
+		"41/stat":    "41 (VLLM) (\xc3) S 1 41 41 0 -1 4194560 1 0 0 0 250 50 0 0 20 0 12 0 500 8192 3 18446744073709551615\n",
+		"42/comm":    "other\n",
+		"42/cmdline": "other\x00",
+		"43/comm":    "vllm\n",
+		"43/stat":    "43 (vllm) S\n",
+		"notapid/x":  "",
+	} {
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := New(Options{ProcFS: dir, PageSize: 4096, Processes: regexp.MustCompile("vllm")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.PickedProcesses()
+	want := []Process{{
+		PID: 41, Name: "VLLM) (\uFFFD", User: 2.5, System: 0.5, Resident: 3 * 4096, Virtual: 8192, Threads: ptr(12.0), Started: ptr(1700000005.0),
+	}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	if name := r.ProcessName(42); name != "other" {
+		t.Errorf("name = %q", name)
+	}
+	if name := r.ProcessName(99); name != "" {
+		t.Errorf("the name of no process = %q", name)
 	}
 }

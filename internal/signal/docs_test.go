@@ -14,7 +14,7 @@ func TestDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	documented := map[string]bool{}
-	for _, name := range regexp.MustCompile("`((?:loadgen|host|nvidia_gpu|nvml|exporter)_[a-z_]+)").FindAllStringSubmatch(string(page), -1) {
+	for _, name := range regexp.MustCompile("`((?:loadgen|host|nvidia_gpu|nvml|exporter)_[a-z0-9_]+)").FindAllStringSubmatch(string(page), -1) {
 		documented[name[1]] = true
 	}
 	ours := map[string]bool{"exporter_build_info": true} // client_golang's own

@@ -95,23 +95,81 @@ const (
 	HostDiskIOTimeWeighed = "host_disk_io_time_weighted_seconds_total"
 )
 
+// The exporter's metrics of pressure, load and processes.
+const (
+	HostBootTime        = "host_boot_timestamp_seconds"
+	HostLoadAverage     = "host_load_average"                    // gauge {minutes}
+	HostPressureSome    = "host_pressure_waiting_seconds_total"  // counter {resource}: at least one task waited
+	HostPressureFull    = "host_pressure_stalled_seconds_total"  // counter {resource}: all tasks waited
+	HostProcessStart    = "host_process_start_timestamp_seconds" // {name,pid}, as all that follow
+	HostProcessCPU      = "host_process_cpu_seconds_total"       // counter {name,pid,mode}
+	HostProcessResident = "host_process_resident_memory_bytes"
+	HostProcessVirtual  = "host_process_virtual_memory_bytes"
+	HostProcessThreads  = "host_process_threads"
+)
+
 // The exporter's GPU metrics, and those about itself.
 const (
-	NVMLUp     = "nvml_up"
-	NVMLDown   = "nvml_down_info"    // gauge 1 {reason}, only while nvml_up is 0
-	NVMLErrors = "nvml_errors_total" // counter {function,return}
+	NVMLUp          = "nvml_up"
+	NVMLDown        = "nvml_down_info"    // gauge 1 {reason}, only while nvml_up is 0
+	NVMLErrors      = "nvml_errors_total" // counter {function,return}
+	NVMLCalls       = "nvml_calls_total"
+	NVMLCallSeconds = "nvml_call_seconds_total"
+	NVMLSlowCalls   = "nvml_slow_calls_total" // counter {function}
+	NVMLTimeouts    = "nvml_timeouts_total"
+	NVMLLastSuccess = "nvml_last_success_timestamp_seconds"
 
-	GPUInfo              = "nvidia_gpu_info" // gauge 1 {uuid,gpu,name,pci_bus_id,driver}
-	GPUUp                = "nvidia_gpu_up"   // {uuid}, as all that follow
+	GPUInfo              = "nvidia_gpu_info"      // gauge 1 {uuid,gpu,name,pci_bus_id,driver,minor,serial,vbios}
+	GPUUp                = "nvidia_gpu_up"        // {uuid}, as all that follow
+	GPUDown              = "nvidia_gpu_down_info" // gauge 1 {reason}, only while nvidia_gpu_up is 0
 	GPUUtilization       = "nvidia_gpu_utilization_ratio"
 	GPUMemoryUtilization = "nvidia_gpu_memory_utilization_ratio" // activity of the memory bus, not how full it is
+	GPUBusy              = "nvidia_gpu_busy_seconds_total"
+	GPUMemoryBusy        = "nvidia_gpu_memory_busy_seconds_total"
+	GPUEncoder           = "nvidia_gpu_encoder_utilization_ratio"
+	GPUDecoder           = "nvidia_gpu_decoder_utilization_ratio"
+	GPUJPEG              = "nvidia_gpu_jpeg_utilization_ratio"
+	GPUOFA               = "nvidia_gpu_ofa_utilization_ratio"
+	GPUClock             = "nvidia_gpu_clock_hertz"                  // {clock}
+	GPUThrottle          = "nvidia_gpu_clock_throttle_seconds_total" // {reason}
+	GPUClockEvent        = "nvidia_gpu_clock_event_active"           // 0 or 1 {reason}
+	GPUPerformanceState  = "nvidia_gpu_performance_state"
 	GPUMemoryUsed        = "nvidia_gpu_memory_used_bytes"
 	GPUMemoryFree        = "nvidia_gpu_memory_free_bytes"
 	GPUMemoryReserved    = "nvidia_gpu_memory_reserved_bytes"
 	GPUMemoryTotal       = "nvidia_gpu_memory_total_bytes"
+	GPUBAR1Used          = "nvidia_gpu_bar1_memory_used_bytes"
+	GPUBAR1Total         = "nvidia_gpu_bar1_memory_total_bytes"
+	GPUProtectedUsed     = "nvidia_gpu_protected_memory_used_bytes"
+	GPUProtectedTotal    = "nvidia_gpu_protected_memory_total_bytes"
 	GPUPower             = "nvidia_gpu_power_watts"
+	GPUPowerLimit        = "nvidia_gpu_power_limit_watts" // {limit}
 	GPUEnergy            = "nvidia_gpu_energy_joules_total"
 	GPUTemperature       = "nvidia_gpu_temperature_celsius"
+	GPUMemoryTemperature = "nvidia_gpu_memory_temperature_celsius"
+	GPUFan               = "nvidia_gpu_fan_speed_ratio" // {fan}
+	GPUECCEnabled        = "nvidia_gpu_ecc_enabled"
+	GPUECCErrors         = "nvidia_gpu_ecc_errors_total" // {type,scope}
+	GPURetiredPages      = "nvidia_gpu_retired_pages"    // {cause}
+	GPURetirementPending = "nvidia_gpu_page_retirement_pending"
+	GPURemappedRows      = "nvidia_gpu_remapped_rows" // {type}
+	GPURemappingPending  = "nvidia_gpu_row_remapping_pending"
+	GPURemappingFailed   = "nvidia_gpu_row_remapping_failed"
+	GPURecoveryAction    = "nvidia_gpu_recovery_action"
+	GPUPCIeReplays       = "nvidia_gpu_pcie_replays_total"
+	GPUPCIeReceiveRate   = "nvidia_gpu_pcie_receive_bytes_per_second"
+	GPUPCIeTransmitRate  = "nvidia_gpu_pcie_transmit_bytes_per_second"
+	GPUPCIeReceived      = "nvidia_gpu_pcie_receive_bytes_total"
+	GPUPCIeTransmitted   = "nvidia_gpu_pcie_transmit_bytes_total"
+	GPUXIDEvents         = "nvidia_gpu_xid_events_total"
+	GPUXIDEventsByCode   = "nvidia_gpu_xid_events_by_code_total" // {xid}
+	GPUXIDLast           = "nvidia_gpu_xid_last_event_timestamp_seconds"
+	GPUProcessMemory     = "nvidia_gpu_process_memory_used_bytes" // {pid,name}
+	GPUMIGEnabled        = "nvidia_gpu_mig_enabled"
+	GPUMIGInfo           = "nvidia_gpu_mig_info"              // gauge 1 {mig_uuid,gpu_instance_id,compute_instance_id,name}
+	GPUMIGMemoryUsed     = "nvidia_gpu_mig_memory_used_bytes" // {gpu_instance_id}
+	GPUMIGMemoryFree     = "nvidia_gpu_mig_memory_free_bytes"
+	GPUMIGMemoryTotal    = "nvidia_gpu_mig_memory_total_bytes"
 
 	ScrapeCollectorOK   = "exporter_collector_success"          // {collector}
 	ScrapeCollectorTime = "exporter_collector_duration_seconds" // {collector}

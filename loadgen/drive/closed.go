@@ -15,6 +15,8 @@ type Closed struct {
 	// of step with each other, as they would be after running for long; all at once they would
 	// stay a burst that comes back with every answer.
 	Spread time.Duration
+	// Pause is how long a slot waits after a request that failed in less time. 0: not at all.
+	Pause time.Duration
 }
 
 // Drive implements Shape.
@@ -30,16 +32,23 @@ func (c Closed) Drive(ctx context.Context, step Step) (Summary, error) {
 	var slots sync.WaitGroup
 	for i := range c.Concurrency {
 		due := start.Add(c.Spread * time.Duration(i) / time.Duration(c.Concurrency))
-		slots.Go(func() { s.slot(i, due) })
+		slots.Go(func() { s.slot(i, due, c.Pause) })
 	}
 	slots.Wait()
 	return s.close()
 }
 
 // slot sends one request after the other, the first at a given time.
-func (s *session) slot(i int, due time.Time) {
-	ok := s.waitUntil(due)
-	for ok {
-		due, ok = s.send(i, due)
+func (s *session) slot(i int, due time.Time, pause time.Duration) {
+	for s.waitUntil(due) {
+		began := due
+		ended, outcome, ok := s.send(i, due)
+		if !ok {
+			return
+		}
+		due = ended
+		if outcome.Failed() && ended.Sub(began) < pause {
+			due = began.Add(pause)
+		}
 	}
 }

@@ -13,8 +13,9 @@ import (
 // step's clock: warmup until Warmup requests have finished, measure until there are enough, drain
 // until the last measured request has ended.
 type gate struct {
-	step Step
-	done chan struct{} // closed when nothing more is sent
+	step  Step
+	done  chan struct{} // closed when nothing more is sent
+	begun chan struct{} // closed when measuring begins
 
 	mu          sync.Mutex
 	window      record.Window
@@ -32,7 +33,7 @@ type gate struct {
 
 // newGate starts the step's clock.
 func newGate(step Step) *gate {
-	g := &gate{step: step, done: make(chan struct{}), window: record.Warmup}
+	g := &gate{step: step, done: make(chan struct{}), begun: make(chan struct{}), window: record.Warmup}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.summary.Started = time.Now()
@@ -97,9 +98,17 @@ func (g *gate) settle(w record.Window, started time.Time, o wire.Outcome) (now t
 func (g *gate) beginMeasure(now time.Time) {
 	g.enter(record.Measure, now)
 	g.summary.MeasureFrom = now
+	close(g.begun)
 	if d := g.step.Bounds.Duration; d > 0 {
 		g.timers = append(g.timers, time.AfterFunc(d, g.timeUp))
 	}
+}
+
+// measureFrom is when measuring began; zero before.
+func (g *gate) measureFrom() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.summary.MeasureFrom
 }
 
 // enough reports whether as much has been measured as the plan asks for. A step with a fixed

@@ -30,12 +30,12 @@ func (o Open) Drive(ctx context.Context, step Step) (Summary, error) {
 	if err := step.validate(); err != nil {
 		return Summary{}, err
 	}
-	return arrive(ctx, step, o.MaxInFlight, o.schedule())
+	return arrive(ctx, step, o.MaxInFlight, o.schedule)
 }
 
 // schedule returns a function that gives the time of each request since the beginning, one after the
 // other. The times are computed from the beginning, so that nothing adds up.
-func (o Open) schedule() func() time.Duration {
+func (o Open) schedule(*session, time.Time) func() time.Duration {
 	if !o.Poisson {
 		n := -1.0
 		return func() time.Duration {
@@ -53,15 +53,17 @@ func (o Open) schedule() func() time.Duration {
 
 func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// arrive sends requests at the times of a schedule, until the step is over.
-func arrive(ctx context.Context, step Step, maxInFlight int, schedule func() time.Duration) (Summary, error) {
+// arrive sends requests at the times of a schedule, until the step is over. The schedule is made for a
+// session and its beginning, and gives the times since then.
+func arrive(ctx context.Context, step Step, maxInFlight int, schedule func(s *session, start time.Time) func() time.Duration) (Summary, error) {
 	s := open(ctx, step, maxInFlight)
 	start := time.Now()
+	next := schedule(s, start)
 	free := make(chan struct{}, maxInFlight)
 	var flying sync.WaitGroup
 	for n := 0; ; n++ {
 		body := step.Body(n)
-		due := start.Add(schedule())
+		due := start.Add(next())
 		if !s.waitUntil(due) {
 			break
 		}

@@ -95,18 +95,18 @@ func (s *session) waitUntil(t time.Time) bool {
 	}
 }
 
-// send sends one request that was due at a given time, and returns when it ended; ok is false when
-// the step sends nothing more.
-func (s *session) send(slot int, due time.Time) (ended time.Time, ok bool) {
+// send sends one request that was due at a given time, and returns when and how it ended; ok is false
+// when the step sends nothing more.
+func (s *session) send(slot int, due time.Time) (ended time.Time, outcome wire.Outcome, ok bool) {
 	body := s.step.Body(int(s.next.Add(1) - 1))
 	w, started, ok := s.gate.admit()
 	if !ok {
-		return started, false
+		return started, "", false
 	}
 	result := s.do(body)
 	ended = s.gate.settle(w, started, result.Outcome)
 	s.results <- record.Request{Slot: slot, Window: w, Scheduled: due, Started: started, Returned: ended, Result: result}
-	return ended, true
+	return ended, result.Outcome, true
 }
 
 // close waits until everything is recorded; the slots have ended before.

@@ -78,7 +78,7 @@ type reader struct {
 }
 
 func (r *reader) read(root strictyaml.Value) {
-	m := root.Map("apiVersion", "environment", "target", "fixed", "rounds", "baseline", "ramp", "recovery",
+	m := root.Map("apiVersion", "environment", "target", "fixed", "rounds", "baseline", "ramp", "recovery", "soak", "fluctuation", "drills",
 		"step", "cooldown", "timeouts", "stop", "restore")
 	if !root.IsMap() {
 		return
@@ -97,6 +97,9 @@ func (r *reader) read(root strictyaml.Value) {
 	r.level(m.Get("baseline"), &p.Baseline)
 	r.ramp(m.Get("ramp"))
 	r.level(m.Get("recovery"), &p.Recovery)
+	r.soak(m.Get("soak"))
+	r.fluctuations(m.Get("fluctuation"))
+	r.drills(m.Get("drills"))
 	r.step(m.Get("step"))
 	readDuration(m.Get("cooldown"), &p.Cooldown)
 	r.timeouts(m.Get("timeouts"))

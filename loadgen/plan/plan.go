@@ -37,11 +37,17 @@ type Plan struct {
 	Baseline    Level
 	Ramp        Ramp
 	Recovery    Level
-	Step        Step
-	Cooldown    time.Duration
-	Timeouts    Timeouts
-	Stop        Stop
-	Restore     Restore
+
+	// What comes once, after the rounds.
+	Soak         *Soak // nil: none
+	Fluctuations []Fluctuation
+	Drills       []Drill
+
+	Step     Step
+	Cooldown time.Duration
+	Timeouts Timeouts
+	Stop     Stop
+	Restore  Restore
 
 	Path   string // where it was read from; "" when it was read from memory
 	Source []byte // the text as read, copied into the run directory

@@ -131,21 +131,7 @@ func readHeaders(v strictyaml.Value) map[string]string {
 
 // restore reads the command or the request that puts the target back.
 func (r *reader) restore(v strictyaml.Value) {
-	m := v.Map("command", "request", "timeout")
-	command, request := m.Get("command"), m.Get("request")
-	out := &r.plan.Restore
-	if command.Present() && request.Present() {
-		request.Reject("stands beside command", "keep one of the two")
-	}
-	if command.Present() {
-		out.Command = readCommand(command)
-	}
-	if request.Present() {
-		out.Request = readRequest(request)
-	}
-	if d, ok := m.Get("timeout").PositiveDuration(); ok {
-		out.Timeout = d
-	}
+	r.doing(v.Map("command", "request", "timeout"), &r.plan.Restore)
 }
 
 // readCommand reads a command as a list. A single line would need a shell, and a shell's quoting is
@@ -209,6 +195,9 @@ func (p *Plan) highest() int {
 	most := max(p.Baseline.Concurrency, p.Recovery.Concurrency)
 	if len(p.Ramp.Rate) > 0 {
 		most = max(most, p.Ramp.MaxInFlight)
+	}
+	for _, s := range p.After() {
+		most = max(most, s.Concurrency, p.Held(s).MaxInFlight)
 	}
 	for _, c := range p.Ramp.Concurrency {
 		most = max(most, c)

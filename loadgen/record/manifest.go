@@ -67,6 +67,9 @@ type ManifestStep struct {
 	Rate        float64           `json:"rate,omitempty"`  // requests per second; only in an open loop
 	Class       string            `json:"class,omitempty"` // of the requests; only where the plan has classes
 	Shard       string            `json:"shard,omitempty"` // of the load generators; only where there are several
+	Name        string            `json:"name,omitempty"`  // of a drill
+	Load        *level.Curve      `json:"load,omitempty"`  // how a fluctuating load goes
+	Events      []Event           `json:"events,omitempty"`
 	StartedAt   time.Time         `json:"started_at"`
 	MeasureFrom *time.Time        `json:"measure_from"`              // first measured request sent
 	MeasureTo   *time.Time        `json:"measure_to"`                // no measured request was sent from here on
@@ -81,6 +84,14 @@ type ManifestStep struct {
 // Level is the load of the step.
 func (s ManifestStep) Level() level.Level {
 	return level.Level{Concurrency: s.Concurrency, Rate: s.Rate}
+}
+
+// Event is something that was done to the target during a step.
+type Event struct {
+	Event     string    `json:"event"` // drill, restore
+	StartedAt time.Time `json:"started_at"`
+	EndedAt   time.Time `json:"ended_at"`
+	Error     string    `json:"error,omitempty"` // why it failed
 }
 
 // Totals are the counts of one window of a step. They equal the counters on the metrics page and

@@ -24,23 +24,29 @@ func (r *Runner) restore(ctx context.Context) error {
 	if len(how.Command) == 0 && how.Request == nil {
 		return nil
 	}
-	timeout := how.Timeout
-	if timeout <= 0 {
-		timeout = defaultRestoreTimeout
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
-	defer cancel()
 	r.opts.Progress.Note("putting the target back")
-	err := r.putBack(ctx, how)
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = fmt.Errorf("not done within %s (restore.timeout)", timeout)
-	}
+	err := r.within(context.WithoutCancel(ctx), how, "restore.timeout")
 	result := "done"
 	if err != nil {
 		err = fmt.Errorf("restore: %w: the target may still be as the test left it", err)
 		result = err.Error()
 	}
 	r.edit(func(m *record.Manifest) { m.Restore = result })
+	return err
+}
+
+// within does what the plan says, and gives up after its timeout, which key names.
+func (r *Runner) within(ctx context.Context, how plan.Restore, key string) error {
+	timeout := how.Timeout
+	if timeout <= 0 {
+		timeout = defaultRestoreTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := r.putBack(ctx, how)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = fmt.Errorf("not done within %s (%s)", timeout, key)
+	}
 	return err
 }
 
@@ -54,7 +60,7 @@ func (r *Runner) putBack(ctx context.Context, how plan.Restore) error {
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	if err != nil {
-		r.opts.Logger.Error("the restore command failed", "command", how.Command[0], "output", string(out))
+		r.opts.Logger.Error("a command of the plan failed", "command", how.Command[0], "output", string(out))
 	}
 	return err
 }

@@ -132,7 +132,7 @@ func (r *Runner) drive(ctx context.Context, place Place, live *record.Step) (dri
 	defer check.stop()
 	shape, warmup := r.shape(stage)
 	sum, err := shape.Drive(ctx, drive.Step{
-		Bounds: p.Step, Stop: p.Stop, Warmup: warmup,
+		Bounds: p.Bounds(stage), Stop: r.stopRule(stage), Warmup: warmup,
 		Body:   func(n int) []byte { return r.target.Body(stage, n) },
 		Sender: r.target, Recorder: recorder{live, r.ledger},
 		Grace: r.opts.Grace, Abort: r.opts.Abort,
@@ -150,13 +150,42 @@ func (r *Runner) drive(ctx context.Context, place Place, live *record.Step) (dri
 // many as are in flight when it has come to rest, which for a rate is the rate times the time that
 // a request takes at the baseline (Little's law).
 func (r *Runner) shape(s plan.Stage) (shape drive.Shape, warmup int) {
-	p := r.opts.Plan
-	if s.Rate == 0 {
-		return drive.Closed{Concurrency: s.Concurrency, Spread: r.spread()}, s.Concurrency
+	held := r.opts.Plan.Held(s)
+	switch s.Phase {
+	case plan.PhaseFluctuation:
+		c := r.opts.Plan.Fluctuations[s.Step-1].Curve
+		low, _ := c.Levels()
+		return drive.Fluctuate{Curve: c, Poisson: held.Arrivals != plan.Constant, MaxInFlight: held.MaxInFlight, Seed: seedOf(r.opts.Plan.Fixed.Seed, s)},
+			r.inFlight(low, held.MaxInFlight)
+	case plan.PhaseDrill:
+		load := r.holding(s, held)
+		if closed, ok := load.(drive.Closed); ok {
+			closed.Pause = drillPause
+			load = closed
+		}
+		return r.drill(s, load), r.inFlight(s.Level(), held.MaxInFlight)
 	}
-	open := drive.Open{Rate: s.Rate, Poisson: p.Ramp.Arrivals != plan.Constant, MaxInFlight: p.Ramp.MaxInFlight, Seed: seedOf(p.Fixed.Seed, s)}
-	inFlight := math.Ceil(s.Rate * r.baseline.Seconds())
-	return open, max(1, int(min(inFlight, float64(p.Ramp.MaxInFlight))))
+	return r.holding(s, held), r.inFlight(s.Level(), held.MaxInFlight)
+}
+
+// drillPause keeps a closed loop from hammering a target that refuses at once, as one that is being
+// restarted does.
+const drillPause = 100 * time.Millisecond
+
+// holding is the shape of a load that is held.
+func (r *Runner) holding(s plan.Stage, held plan.HeldLoad) drive.Shape {
+	if s.Rate == 0 {
+		return drive.Closed{Concurrency: s.Concurrency, Spread: r.spread()}
+	}
+	return drive.Open{Rate: s.Rate, Poisson: held.Arrivals != plan.Constant, MaxInFlight: held.MaxInFlight, Seed: seedOf(r.opts.Plan.Fixed.Seed, s)}
+}
+
+// inFlight is how many requests a level will have in flight.
+func (r *Runner) inFlight(l level.Level, most int) int {
+	if l.Rate == 0 {
+		return l.Concurrency
+	}
+	return max(1, int(min(math.Ceil(l.Rate*r.baseline.Seconds()), float64(most))))
 }
 
 // seedOf makes the arrivals of each step its own, and the same whenever the plan is run again.
@@ -198,6 +227,7 @@ func (r *Runner) addStep(id record.StepID, live *record.Step) (n int) {
 			Phase: id.Phase, Round: id.Round, Step: id.Step, Concurrency: id.Concurrency, Rate: id.Rate, Class: id.Class, Shard: id.Shard,
 			StartedAt: time.Now().UTC(), Totals: live.Totals(),
 		})
+		r.describe(&m.Steps[n])
 	})
 	return n
 }

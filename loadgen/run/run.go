@@ -35,6 +35,7 @@ type Runner struct {
 	started  bool          // a step has been begun
 	ended    bool          // every planned round has been run to its end
 	failure  error         // the first thing that ended the rounds early
+	drills   []error       // what failed of them
 	closed   bool
 
 	mu       sync.Mutex
@@ -143,13 +144,16 @@ func (r *Runner) edit(f func(m *record.Manifest)) {
 
 func (r *Runner) writeManifest() error { return record.WriteManifest(r.opts.Dir, r.Manifest()) }
 
-// RunRounds runs every round of the plan. It returns ErrInterrupted when ctx ended first, and any
+// RunRounds runs every round of the plan, and then what comes once after them. It returns ErrInterrupted when ctx ended first, and any
 // other error when nothing more can be recorded. How the target behaved is never an error.
 func (r *Runner) RunRounds(ctx context.Context) error {
 	for range r.opts.Plan.Rounds {
 		if err := r.round(ctx); err != nil {
 			return err
 		}
+	}
+	if err := r.after(ctx); err != nil {
+		return err
 	}
 	r.ended = true
 	return nil
@@ -173,6 +177,7 @@ func (r *Runner) Close(ctx context.Context) error {
 	if r.started {
 		errs = append(errs, r.restore(ctx))
 	}
+	errs = append(errs, r.drills...)
 	errs = append(errs, r.Settle(ctx), r.ledger.Close())
 	r.target.Close()
 	return errors.Join(errs...)

@@ -58,6 +58,9 @@ func highest(p *plan.Plan) int {
 			most = max(most, p.Ramp.MaxInFlight)
 		}
 	}
+	for _, s := range p.After() {
+		most = max(most, s.Concurrency, p.Held(s).MaxInFlight)
+	}
 	return most
 }
 

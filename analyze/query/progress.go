@@ -1,0 +1,120 @@
+package query
+
+import (
+	"slices"
+
+	"github.com/prometheus/common/model"
+
+	"firstbreach/analyze/verdict"
+	"firstbreach/internal/promexpr"
+	"firstbreach/internal/signal"
+	"firstbreach/internal/slo"
+	"firstbreach/loadgen/wire"
+)
+
+// counters are the raw counters of one step in its measure window, by what they count.
+type counters map[string][]*track
+
+// progressQuestions ask for the counts of the phases that are judged over their own time: not only how
+// many there were in the end, but how many there were at each scrape.
+func (l *loader) progressQuestions() []question {
+	if !slices.ContainsFunc(l.stepList(), func(s *step) bool { return verdict.IsAfter(s.Phase) }) {
+		return nil
+	}
+	phases := promexpr.OneOf(signal.LabelPhase, verdict.AfterPhases()...)
+	ask := func(metric string, name func(model.Metric) string, more ...promexpr.Matcher) question {
+		return question{
+			name: metric + " at each scrape", at: l.until,
+			expr: promexpr.Range(l.own(metric, append([]promexpr.Matcher{measured(), phases}, more...)...), l.span),
+			take: func(a answer) error { return l.takeCounters(a, name) },
+		}
+	}
+	named := func(s string) func(model.Metric) string { return func(model.Metric) string { return s } }
+	qs := []question{ask(signal.LoadgenRequests, func(m model.Metric) string { return string(m[signal.LabelOutcome]) })}
+	for _, e := range l.edges {
+		if len(e.spellings) == 0 {
+			continue
+		}
+		qs = append(qs, ask(e.metric+suffixBucket, named(withinOf(e)), promexpr.OneOf(labelLE, e.spellings...)))
+		if count := ask(e.metric+suffixCount, named(e.metric)); !slices.ContainsFunc(qs, func(q question) bool { return q.name == count.name }) {
+			qs = append(qs, count)
+		}
+	}
+	return qs
+}
+
+func withinOf(e edge) string { return "within " + e.objective.Name }
+
+func (l *loader) stepList() []*step {
+	var all []*step
+	for _, s := range l.steps {
+		all = append(all, s)
+	}
+	return all
+}
+
+func (l *loader) takeCounters(a answer, name func(model.Metric) string) error {
+	m, err := a.matrix()
+	if err != nil {
+		return err
+	}
+	for _, ts := range tracks(m) {
+		for _, t := range ts {
+			k, err := keyOf(t.labels)
+			if err != nil {
+				return err
+			}
+			s := l.stepOf(k)
+			if s.counters == nil {
+				s.counters = counters{}
+			}
+			s.counters[name(t.labels)] = append(s.counters[name(t.labels)], &t)
+		}
+	}
+	return nil
+}
+
+// fillProgress computes each objective's count at each scrape.
+func (l *loader) fillProgress() {
+	for _, s := range l.steps {
+		for _, t := range grid(s.counters[string(wire.OK)]) {
+			s.Progress = append(s.Progress, verdict.Progress{T: t, Counts: s.countsAt(t, l)})
+		}
+	}
+}
+
+func (s *step) countsAt(t float64, l *loader) map[string]verdict.Count {
+	at := func(name string) int64 {
+		var sum float64
+		for _, track := range s.counters[name] {
+			if i := track.before(t); i >= 0 { // a counter keeps its value
+				sum += track.points[i].V
+			}
+		}
+		return whole(sum)
+	}
+	var failed int64
+	for _, o := range wire.Outcomes() {
+		if o.Failed() {
+			failed += at(string(o))
+		}
+	}
+	counts := map[string]verdict.Count{}
+	for _, e := range l.edges {
+		if len(e.spellings) > 0 && s.Counts[e.objective.Name].Missing == "" {
+			all := at(e.metric)
+			counts[e.objective.Name] = verdict.Count{Total: all + failed, Slow: all - at(withinOf(e)), Failed: failed}
+		}
+	}
+	for _, o := range l.SLO.Objectives {
+		c := verdict.Count{Total: failed + at(string(wire.OK)), Failed: failed}
+		switch o.Kind {
+		case slo.Success:
+			counts[o.Name] = c
+		case slo.Timeouts:
+			c.Failed = at(string(wire.Timeout))
+			counts[o.Name] = c
+		}
+	}
+	return counts
+}

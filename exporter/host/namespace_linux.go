@@ -1,0 +1,16 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// initialNamespace is the PID namespace that the kernel begins with; its number is fixed.
+const initialNamespace = "pid:[4026531836]"
+
+// Contained reports whether this process is in a PID namespace of its own and reads the /proc of
+// it: what it then sees of processes, and under lxcfs of everything, is the container's.
+func (r *Reader) Contained() bool {
+	namespace, err := os.Readlink(filepath.Join(r.ProcFS, "self/ns/pid"))
+	return err == nil && r.ProcFS == "/proc" && namespace != initialNamespace
+}
