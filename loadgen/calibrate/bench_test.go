@@ -147,6 +147,11 @@ func (p *plain) request(ctx context.Context, client *http.Client, url string) er
 	lines := bufio.NewReader(resp.Body)
 	seen := 0
 	var lastAt, lastSent int64
+	chunks, gaps := make([]time.Duration, 0, p.tokens), make([]time.Duration, 0, p.tokens)
+	defer func() {
+		p.chunk.add(chunks...)
+		p.gap.add(gaps...)
+	}()
 	for {
 		line, err := lines.ReadBytes('\n')
 		at := p.clock.monotonic(time.Now())
@@ -173,12 +178,12 @@ func (p *plain) request(ctx context.Context, client *http.Client, url string) er
 		}
 		p.all.Add(1)
 		if seen++; p.on.Load() {
-			p.chunk.add(time.Duration(at - event.Sent))
+			chunks = append(chunks, time.Duration(at-event.Sent))
 			if seen == 1 {
 				p.ttft.add(time.Duration(at - event.Sent))
 				p.full.add(time.Duration(at - p.clock.monotonic(begun) - (event.Sent - event.Came))) // its TTFT starts before Do
 			} else {
-				p.gap.add(time.Duration(at - lastAt - (event.Sent - lastSent)))
+				gaps = append(gaps, time.Duration(at-lastAt-(event.Sent-lastSent)))
 			}
 		}
 		lastAt, lastSent = at, event.Sent
