@@ -66,7 +66,7 @@ func TestProbeBadInput(t *testing.T) {
 	for want, more := range map[string][]string{
 		"is a load, not a probe":   {"--every", "1ms"},
 		"not between 1 and 64":     {"--max-in-flight", "0"},
-		"must not be negative":     {"--grace", "-1s"},
+		"must not be negative":     {"--grace=-1s"},
 		"none.yaml: can't be read": {"--slo", "none.yaml"},
 	} {
 		var out, errs bytes.Buffer
