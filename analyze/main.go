@@ -181,13 +181,14 @@ func addReport(app *kingpin.Application) (string, command) {
 	sloFile := cmd.Flag("slo", "SLO file; the run's own when left out.").PlaceHolder("FILE").String()
 	out := cmd.Flag("out", "Where the report goes; the run directory when left out.").PlaceHolder("DIR").String()
 	format := cmd.Flag("format", "What is printed: headline (three lines) or markdown (the whole report).").Default("headline").Enum("headline", "markdown")
+	capacity := cmd.Flag("write-capacity", "Also write the concurrency up to which every step held, for the capacity alert: alerts/capacity.yaml is where alerts looks for it.").PlaceHolder("FILE").String()
 	failOn := failOnFlag(cmd)
 	return cmd.FullCommand(), func(ctx context.Context, e env) (int, error) {
 		fail, err := analysis.ParseFailOn(*failOn)
 		if err != nil {
 			return 0, &standalone.UsageError{Text: err.Error()}
 		}
-		r := reporting{dir: *dir, url: *url, runID: *runID, slo: *sloFile, out: *out, format: *format}
+		r := reporting{dir: *dir, url: *url, runID: *runID, slo: *sloFile, out: *out, format: *format, capacity: *capacity}
 		state, err := r.run(ctx, e)
 		return fail.Exit(state), err
 	}
