@@ -143,6 +143,7 @@ func (j *job) runOptions() run.Options {
 		Plan: j.plan, SLO: j.slo, RunID: j.RunID, Dir: j.Dir, Version: j.Version,
 		ScrapeWait: run.DefaultScrapeWait, FinalWait: run.DefaultFinalWait, Grace: run.DefaultGrace,
 		Progress: run.NewProgress(j.Progress, j.Terminal), Logger: j.Logger, Abort: j.Abort,
+		ReadStamps: j.ReadStamps,
 	}
 }
 

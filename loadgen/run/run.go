@@ -55,6 +55,9 @@ func Start(ctx context.Context, opts Options) (*Runner, error) {
 		if r.target, err = NewTarget(opts.Plan, opts.RunID); err != nil {
 			return nil, err
 		}
+		if t, ok := r.target.(*wireTarget); ok && opts.ReadStamps {
+			t.client.StampReads()
+		}
 	}
 	if err := r.makeClasses(); err != nil {
 		return nil, err
