@@ -180,6 +180,7 @@ func (l *loader) readRest(ctx context.Context) error {
 	l.cutAll(signals)
 	l.findRestarts()
 	l.drawTimeline(signals)
+	l.keepSignals(signals)
 	return nil
 }
 

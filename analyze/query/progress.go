@@ -1,6 +1,7 @@
 package query
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/prometheus/common/model"
@@ -15,13 +16,10 @@ import (
 // counters are the raw counters of one step in its measure window, by what they count.
 type counters map[string][]*track
 
-// progressQuestions ask for the counts of the phases that are judged over their own time: not only how
-// many there were in the end, but how many there were at each scrape.
+// progressQuestions ask how many there were at each scrape, not only in the end: when a step broke,
+// when the service was back, and for the phases that are judged over their own time.
 func (l *loader) progressQuestions() []question {
-	if !slices.ContainsFunc(l.stepList(), func(s *step) bool { return verdict.IsAfter(s.Phase) }) {
-		return nil
-	}
-	phases := promexpr.OneOf(signal.LabelPhase, verdict.AfterPhases()...)
+	phases := promexpr.OneOf(signal.LabelPhase, append(verdict.AfterPhases(), verdict.PhaseRamp, verdict.PhaseRecovery, verdict.PhaseVerify)...)
 	ask := func(metric string, name func(model.Metric) string, more ...promexpr.Matcher) question {
 		return question{
 			name: metric + " at each scrape", at: l.until,
@@ -30,7 +28,8 @@ func (l *loader) progressQuestions() []question {
 		}
 	}
 	named := func(s string) func(model.Metric) string { return func(model.Metric) string { return s } }
-	qs := []question{ask(signal.LoadgenRequests, func(m model.Metric) string { return string(m[signal.LabelOutcome]) })}
+	qs := []question{ask(signal.LoadgenRequests, func(m model.Metric) string { return string(m[signal.LabelOutcome]) },
+		promexpr.OneOf(signal.LabelOutcome, l.outcomesSeen()...))}
 	for _, e := range l.edges {
 		if len(e.spellings) == 0 {
 			continue
@@ -43,15 +42,21 @@ func (l *loader) progressQuestions() []question {
 	return qs
 }
 
-func withinOf(e edge) string { return "within " + e.objective.Name }
-
-func (l *loader) stepList() []*step {
-	var all []*step
+// outcomesSeen are those that a request had, with ok: the counters of the others stand at zero.
+func (l *loader) outcomesSeen() []string {
+	seen := map[string]bool{string(wire.OK): true}
 	for _, s := range l.steps {
-		all = append(all, s)
+		for _, w := range s.windows {
+			for outcome, n := range w.outcomes {
+				seen[outcome] = seen[outcome] || n > 0
+			}
+		}
 	}
-	return all
+	maps.DeleteFunc(seen, func(_ string, there bool) bool { return !there })
+	return slices.Sorted(maps.Keys(seen))
 }
+
+func withinOf(e edge) string { return "within " + e.objective.Name }
 
 func (l *loader) takeCounters(a answer, name func(model.Metric) string) error {
 	m, err := a.matrix()

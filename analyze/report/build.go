@@ -50,7 +50,14 @@ func New(run verdict.Run, res verdict.Result, meta Meta) *Document {
 	d.Phases = phases(res)
 	d.Classes = classes(res)
 	d.Recovery = d.recovery()
-	d.FirstBreach = d.firstBreach()
+	d.Saturation, d.Knee, d.TradeOffs = saturation(d.res.Saturation), knee(d.res.Scaling), tradeOffs(d.res.TradeOffs)
+	d.Attribution, d.Limits = attribution(d.res.Attribution), limits(d.res.Limits)
+	if d.FirstBreach = d.firstBreach(); d.FirstBreach != nil && d.Attribution != nil {
+		d.FirstBreach.FirstLayer = d.Attribution.FirstLayer
+		if at := d.breachOnset(); at != nil {
+			d.FirstBreach.Onset = &at.Window
+		}
+	}
 	d.DoNow = d.doNow()
 	d.Claim = d.claimLimits()
 	d.Lines = d.headline()
@@ -245,8 +252,9 @@ func (d *Document) recovery() *Recovery {
 		}
 	}
 	if r.Baseline == nil || r.After == nil {
-		return nil
+		r.Baseline, r.After = nil, nil
 	}
+	r.fill(d.res.Recovery)
 	return &r
 }
 

@@ -51,7 +51,12 @@ type Document struct {
 	Capacity    []Capacity        `json:"capacity"`
 	Classes     []Class           `json:"classes,omitempty"` // a verdict for each class of requests
 	Phases      []Phase           `json:"phases,omitempty"`  // soak, fluctuations, drills
-	Recovery    *Recovery         `json:"recovery"`          // null: one of the two was not measured
+	Recovery    *Recovery         `json:"recovery"`
+	Saturation  []Saturation      `json:"saturation"`
+	Knee        *Knee             `json:"knee"`
+	TradeOffs   []TradeOff        `json:"trade_offs"`
+	Attribution *Attribution      `json:"attribution"`
+	Limits      *Limits           `json:"limits"`
 	Validity    []Check           `json:"validity"`
 	Notes       []string          `json:"notes"`
 	Claim       []string          `json:"claim_limits"`
@@ -89,7 +94,9 @@ type FirstBreach struct {
 	CI             *[2]float64 `json:"ci"`
 	RoundsBreached int         `json:"rounds_breached"`
 	Rounds         int         `json:"rounds"`
-	Began          *time.Time  `json:"began"` // start of that step in its earliest valid round
+	Onset          *Window     `json:"onset"`       // of the objective, in the first round that shows it
+	FirstLayer     string      `json:"first_layer"` // "": undetermined
+	Began          *time.Time  `json:"began"`       // start of that step in its earliest valid round
 	Beside         []Beside    `json:"beside"`
 	Owner          string      `json:"owner"`
 	Action         string      `json:"action"`
@@ -272,10 +279,16 @@ type Capacity struct {
 	Action         string        `json:"action,omitempty"`
 }
 
-// Recovery puts the baseline beside the recovery. It is a reading, not a verdict.
+// Recovery puts the baseline beside the recovery, and says whether the two are the same.
 type Recovery struct {
-	Baseline *Step `json:"baseline"`
-	After    *Step `json:"recovery"`
+	State      verdict.State       `json:"state"` // recovered, degraded, inconclusive, not_measured
+	Reason     string              `json:"reason,omitempty"`
+	Time       *[2]*float64        `json:"time_to_recover"` // [from, to] in seconds after the load; to is null when it was not back in time
+	Measures   []RecoveryMeasure   `json:"measures"`
+	Held       []string            `json:"held"`
+	Objectives []RecoveryObjective `json:"objectives"`
+	Baseline   *Step               `json:"baseline"` // null: not measured
+	After      *Step               `json:"recovery"`
 }
 
 // Check is one look at whether the measurement may be believed.

@@ -30,11 +30,19 @@ func (d *Document) breachLines() []string {
 	if len(b.Also) > 0 {
 		first += " Also broken there: " + strings.Join(b.Also, ", ") + "."
 	}
-	second := fmt.Sprintf("%s began %s. Beside it, as a clue and not as the cause: %s.", capital(b.Level().Words()), clock(b.Began), d.clues(b))
+	second := fmt.Sprintf("%s began %s", capital(b.Level().Words()), clock(b.Began))
+	if b.Onset != nil {
+		second += fmt.Sprintf("; it broke within %s", b.Onset.between())
+	}
+	second += fmt.Sprintf(". %sBeside it: %s.", d.layerLine(), d.clues(b))
 	if rest := d.otherClasses(); rest != "" {
 		first += " " + rest
 	}
-	return []string{first, second, ownerLine(b.Owner, b.Action, b.Runbook)}
+	third := ownerLine(b.Owner, b.Action, b.Runbook)
+	if d.Recovery != nil {
+		third = "Recovery: " + d.Recovery.words() + " " + third
+	}
+	return []string{first, second, third}
 }
 
 // bracket says between which steps the breach lies.

@@ -260,7 +260,7 @@ func gaugeCell(s Step, name string, why map[string][]string) cell {
 // recoveryTable puts the numbers of the baseline beside those of the recovery.
 func (d *Document) recoveryTable() table {
 	t := table{Head: []string{"", "baseline", "recovery"}}
-	if d.Recovery == nil {
+	if d.Recovery == nil || d.Recovery.Baseline == nil {
 		return t
 	}
 	a, b := *d.Recovery.Baseline, *d.Recovery.After

@@ -13,6 +13,7 @@ const (
 	PhaseBaseline = "baseline"
 	PhaseRamp     = "ramp"
 	PhaseRecovery = "recovery"
+	PhaseVerify   = "verify" // behind the admission limits, after the run
 )
 
 // Judge judges a run: it gates every step of every round, pools the valid rounds of each step,
@@ -31,7 +32,7 @@ func judgeOne(run Run) Result {
 	missing := missingEdges(run)
 	void := runChecks(run, missing)
 	r.Checks = void
-	steps := slices.DeleteFunc(slices.Clone(run.Steps), func(s Step) bool { return IsAfter(s.Phase) })
+	steps := slices.DeleteFunc(slices.Clone(run.Steps), func(s Step) bool { return IsAfter(s.Phase) || s.Phase == PhaseVerify })
 	slices.SortStableFunc(steps, func(a, b Step) int {
 		return cmp.Or(cmp.Compare(phaseRank(a.Phase), phaseRank(b.Phase)), cmp.Compare(a.Phase, b.Phase),
 			a.Level().Compare(b.Level()), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Round, b.Round), cmp.Compare(a.Step, b.Step))
@@ -52,6 +53,12 @@ func judgeOne(run Run) Result {
 	r.setState(run, failures(void))
 	r.judgeCapacity(run)
 	r.judgePhases(run, failures(void), missing)
+	r.scale(run)
+	r.trade()
+	r.saturate()
+	r.judgeRecovery(run)
+	r.attribute(run)
+	r.limit(run)
 	return r
 }
 

@@ -65,8 +65,14 @@ type Result struct {
 	Capacity    []CapacityResult
 	Phases      []PhaseResult // soak, fluctuations and drills
 	Classes     []ClassResult // where the plan has classes of requests
-	Checks      []Check       // of the whole run, for the validity box
-	Notes       []string      // what a reader must know to read the verdict rightly
+	Scaling     *Scaling
+	TradeOffs   []TradeOff   // between neighbouring steps of the ladder
+	Saturation  []Saturation // of each service and resource signal
+	Recovery    *Recovery
+	Attribution *Attribution
+	Limits      *Limits  // admission limits; nil where no step held
+	Checks      []Check  // of the whole run, for the validity box
+	Notes       []string // what a reader must know to read the verdict rightly
 }
 
 // Step returns the result of one concurrency in one phase, or nil.

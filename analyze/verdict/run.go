@@ -28,6 +28,7 @@ type Run struct {
 
 	Latency  []StepLatency // pooled over all rounds of a phase and concurrency
 	Timeline []Series      // for the picture of the run
+	Signals  []Series      // every service and resource signal that is there, sample by sample
 }
 
 // StepLatency is the latency of one level in one phase, over all rounds.
@@ -92,7 +93,7 @@ type Step struct {
 	Good     int64            // met every user objective at once
 	Counts   map[string]Count // by name of a per-request objective
 
-	// Progress are the counts at each scrape, of a phase that is judged over its own time.
+	// Progress are the counts at each scrape, of every step but those of the baseline.
 	Progress []Progress
 
 	// ManifestDiffers names each total in which the manifest and PromQL differ; empty when they
