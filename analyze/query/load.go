@@ -90,6 +90,7 @@ func (l *loader) describe() *verdict.Run {
 	if m := l.Manifest; m != nil {
 		run.Manifest, run.State, run.Reason = true, string(m.State), m.Reason
 		run.Ladder, run.Rates, run.Rounds, run.Conditions = slices.Clone(m.Ladder), slices.Clone(m.Rates), m.Rounds, m.Conditions
+		run.ConditionsChanged = slices.Clone(m.Changed)
 	}
 	return run
 }
