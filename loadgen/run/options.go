@@ -78,8 +78,11 @@ func (o Options) withDefaults() (Options, error) {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	if o.HTTP == nil {
-		// No connection stays open beside those of the load.
-		o.HTTP = &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}}
+		client, err := httpClient(o.Plan.Target)
+		if err != nil {
+			return o, err
+		}
+		o.HTTP = client
 	}
 	return o, nil
 }

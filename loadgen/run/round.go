@@ -19,7 +19,9 @@ var ErrInterrupted = errors.New("interrupted")
 
 // round runs the next round.
 func (r *Runner) round(ctx context.Context) error {
-	r.rounds++
+	if r.rounds++; r.rounds > 1 {
+		r.lookAgain(ctx)
+	}
 	stages := r.opts.Plan.Stages(r.rounds)
 	var ceiling level.Level // after a baseline that failed; zero: none
 	for i, stage := range stages {

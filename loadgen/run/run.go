@@ -38,6 +38,7 @@ type Runner struct {
 	failure  error         // the first thing that ended the rounds early
 	drills   []error       // what failed of them
 	closed   bool
+	changed  map[string]bool // conditions and their new values that are in the manifest
 
 	mu       sync.Mutex
 	manifest record.Manifest
@@ -48,6 +49,9 @@ type Runner struct {
 func Start(ctx context.Context, opts Options) (*Runner, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
+		return nil, err
+	}
+	if err := checkCertificate(ctx, opts.HTTP, opts.Plan.Target); err != nil {
 		return nil, err
 	}
 	r := &Runner{opts: opts, target: opts.Target}
@@ -137,6 +141,7 @@ func (r *Runner) Manifest() record.Manifest {
 	m.Conditions = maps.Clone(m.Conditions)
 	m.Ladder, m.Rates = append([]int{}, m.Ladder...), slices.Clone(m.Rates)
 	m.Steps = append([]record.ManifestStep{}, m.Steps...)
+	m.Changed = slices.Clone(m.Changed)
 	return m
 }
 
