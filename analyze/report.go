@@ -24,7 +24,8 @@ import (
 // reporting is one `analyze report`.
 type reporting struct {
 	dir, url, runID, slo, out, format string
-	capacity                          string // where what held is written; "" for nowhere
+	capacity                          string   // where what held is written; "" for nowhere
+	shards                            []string // run directories of the other shards
 }
 
 func (r reporting) run(ctx context.Context, e env) (state verdict.State, err error) {
@@ -90,7 +91,7 @@ func (r reporting) source() (analysis.Source, error) {
 		f, err := slo.Load(r.slo)
 		return analysis.Source{RunID: r.runID, SLO: f}, err
 	}
-	src, err := analysis.ReadDir(r.dir)
+	src, err := analysis.ReadDirs(append([]string{r.dir}, r.shards...))
 	if err != nil {
 		return src, err
 	}

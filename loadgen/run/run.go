@@ -30,6 +30,7 @@ type Runner struct {
 	ledger  *record.Ledger
 
 	rounds   int           // begun
+	slot     int           // steps begun, where their edges are absolute
 	rampCap  int           // the highest step of the ladder that later rounds run; 0: all
 	service  time.Duration // mean of the step before: over it the next one's slots start
 	baseline time.Duration // mean of the last baseline that answered
@@ -184,7 +185,7 @@ func (r *Runner) Close(ctx context.Context) error {
 	}
 	r.closed = true
 	errs := []error{r.finish()}
-	if r.started {
+	if r.started && r.opts.Shard.Index == 0 { // the target is put back once
 		errs = append(errs, r.restore(ctx))
 	}
 	errs = append(errs, r.drills...)
