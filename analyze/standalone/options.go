@@ -20,6 +20,7 @@ type Options struct {
 	StoreAddress, LoadgenAddress, ExporterAddress, SimAddress string
 
 	AllowProduction bool
+	VerifyLimits    bool          // try the admission limits in the end
 	ScrapeInterval  time.Duration // 1 s when 0
 
 	Version  string

@@ -51,6 +51,7 @@ func Judge(run Run) Result {
 	r.judgeRecovery(run)
 	r.attribute(run)
 	r.limit(run)
+	r.verify(run, missing)
 	return r
 }
 

@@ -32,7 +32,7 @@ func (r *Runner) after(ctx context.Context) error {
 
 // stopRule is the plan's, but for a phase that is meant to hurt.
 func (r *Runner) stopRule(s plan.Stage) plan.Stop {
-	if s.Phase == plan.PhaseDrill || s.Phase == plan.PhaseFluctuation {
+	if s.Phase == plan.PhaseDrill || s.Phase == plan.PhaseFluctuation || s.Phase == plan.PhaseVerify {
 		return plan.Stop{}
 	}
 	return r.opts.Plan.Stop
