@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"firstbreach/analyze/admission"
@@ -60,11 +61,20 @@ func verification(res verdict.Result, p *plan.Plan) (v plan.Verification, l admi
 	if at == nil || at.Measured.RequestsPerSecond == nil || *at.Measured.RequestsPerSecond <= 0 {
 		return v, l, "no request was answered at the first breach, so its throughput is not known"
 	}
-	v.Rate = verifyFactor * *at.Measured.RequestsPerSecond
+	v.Rate = threeDigits(verifyFactor * *at.Measured.RequestsPerSecond)
 	l = admission.Limits{MaxConcurrency: res.Limits.MaxConcurrency, QueueCap: res.Limits.QueueCap,
 		QueueTimeout: time.Duration(res.Limits.QueueTimeout * float64(time.Second)), RetryAfter: time.Duration(res.Limits.RetryAfter * float64(time.Second))}
 	v.MaxInFlight = 4*(l.MaxConcurrency+l.QueueCap) + 16 // refused at once, so few are under way
 	accepted := float64(3*max(p.Step.Requests, 60)) / (v.Rate / verifyFactor)
 	v.Step = plan.Step{Duration: min(max(time.Duration(accepted*float64(time.Second)), verifyLeast), verifyMost)}
 	return v, l, ""
+}
+
+// threeDigits rounds a rate to what people read.
+func threeDigits(v float64) float64 {
+	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
+	if err != nil {
+		return v
+	}
+	return r
 }
