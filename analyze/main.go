@@ -125,6 +125,7 @@ func addStandalone(app *kingpin.Application) (string, command) {
 	cmd.Flag("slo", "SLO file (docs/slo-file.md); built in when left out.").PlaceHolder("FILE").StringVar(&o.SLOFile)
 	cmd.Flag("out", "Run directory; runs/<run ID> when left out.").PlaceHolder("DIR").StringVar(&o.Dir)
 	cmd.Flag("run-id", "Name of the run; made from the time when left out.").PlaceHolder("ID").StringVar(&o.RunID)
+	cmd.Flag("verify-limits", "In the end try the admission limits that follow from the run: twice the throughput of the first breach, as users who don't wait for each other, through a small proxy in front of the target.").BoolVar(&o.VerifyLimits)
 	cmd.Flag("allow-production", "Let a plan whose environment is production run.").BoolVar(&o.AllowProduction)
 	cmd.Flag("store.listen-address", "Address of the embedded Prometheus; any free port of 127.0.0.1 when left out.").PlaceHolder("ADDR").StringVar(&o.StoreAddress)
 	cmd.Flag("loadgen.listen-address", "Address of the load generator's metrics; any free port when left out.").PlaceHolder("ADDR").StringVar(&o.LoadgenAddress)

@@ -171,7 +171,7 @@ func (l *loader) readTotals(ctx context.Context) error {
 // readRest reads the values of the histograms, engine, machine and GPU, expressions, and what is
 // only drawn.
 func (l *loader) readRest(ctx context.Context) error {
-	qs := slices.Concat(l.histogramQuestions(), l.quantileQuestions(), l.sampleQuestions(), l.expressionQuestions(), l.ttftQuestions(), l.progressQuestions())
+	qs := slices.Concat([]question{l.refusalQuestion()}, l.histogramQuestions(), l.quantileQuestions(), l.sampleQuestions(), l.expressionQuestions(), l.ttftQuestions(), l.progressQuestions())
 	if err := l.ask(ctx, qs...); err != nil {
 		return err
 	}

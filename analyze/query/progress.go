@@ -56,6 +56,58 @@ func (l *loader) outcomesSeen() []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
+// refusalQuestion asks how long refusals took while admission limits were tried.
+func (l *loader) refusalQuestion() question {
+	sum, count, bucket := signal.LoadgenRejectionDuration+suffixSum, signal.LoadgenRejectionDuration+suffixCount, signal.LoadgenRejectionDuration+suffixBucket
+	return question{
+		name: "time of refusals behind the limits", at: l.until,
+		expr: promexpr.Range(promexpr.SelectNames([]string{sum, count, bucket},
+			promexpr.Eq(signal.LabelRun, l.RunID), measured(), promexpr.Eq(signal.LabelPhase, verdict.PhaseVerify), promexpr.OneOf(labelLE, "", "0.1")), l.span),
+		take: func(a answer) error {
+			m, err := a.matrix()
+			if err != nil {
+				return err
+			}
+			for name, ts := range tracks(m) {
+				for _, t := range ts {
+					if err := l.takeRefusals(name, t); err != nil {
+						return err
+					}
+				}
+			}
+			for _, s := range l.steps {
+				if r := s.Refusals; r != nil && r.Count > 0 {
+					r.Mean /= float64(r.Count)
+				} else {
+					s.Refusals = nil
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// takeRefusals adds the last sample of one series; Mean holds the sum until all are there.
+func (l *loader) takeRefusals(name string, t track) error {
+	k, err := keyOf(t.labels)
+	if err != nil || len(t.points) == 0 {
+		return err
+	}
+	s := l.stepOf(k)
+	if s.Refusals == nil {
+		s.Refusals = &verdict.Refusals{}
+	}
+	switch last := t.points[len(t.points)-1].V; name {
+	case signal.LoadgenRejectionDuration + suffixSum:
+		s.Refusals.Mean += last
+	case signal.LoadgenRejectionDuration + suffixCount:
+		s.Refusals.Count += whole(last)
+	default:
+		s.Refusals.Within += whole(last)
+	}
+	return nil
+}
+
 func withinOf(e edge) string { return "within " + e.objective.Name }
 
 func (l *loader) takeCounters(a answer, name func(model.Metric) string) error {

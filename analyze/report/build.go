@@ -52,6 +52,7 @@ func New(run verdict.Run, res verdict.Result, meta Meta) *Document {
 	d.Recovery = d.recovery()
 	d.Saturation, d.Knee, d.TradeOffs = saturation(d.res.Saturation), knee(d.res.Scaling), tradeOffs(d.res.TradeOffs)
 	d.Attribution, d.Limits = attribution(d.res.Attribution), limits(d.res.Limits)
+	d.Verified = verified(d.res.Verification)
 	if d.FirstBreach = d.firstBreach(); d.FirstBreach != nil && d.Attribution != nil {
 		d.FirstBreach.FirstLayer = d.Attribution.FirstLayer
 		if at := d.breachOnset(); at != nil {

@@ -57,6 +57,7 @@ type Document struct {
 	TradeOffs   []TradeOff        `json:"trade_offs"`
 	Attribution *Attribution      `json:"attribution"`
 	Limits      *Limits           `json:"limits"`
+	Verified    *Verified         `json:"limits_verified"` // null: not tried
 	Validity    []Check           `json:"validity"`
 	Notes       []string          `json:"notes"`
 	Claim       []string          `json:"claim_limits"`

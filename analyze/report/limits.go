@@ -99,3 +99,41 @@ func (d *Document) limitTable() table {
 	}
 	return t
 }
+
+// Verified is what became of a load behind the limits.
+type Verified struct {
+	Verdict    verdict.State       `json:"verdict"` // held, not_held, undecided
+	Text       string              `json:"text"`
+	Rate       float64             `json:"rate"`
+	Accepted   int64               `json:"accepted"`
+	Refused    int64               `json:"refused"`
+	Expected   *float64            `json:"refused_share_expected"`
+	Refusal    *float64            `json:"refusal_mean"` // seconds
+	Within     int64               `json:"refused_within_100ms"`
+	Objectives []VerifiedObjective `json:"objectives"` // over the accepted requests
+	After      verdict.State       `json:"after"`      // recovered, degraded, inconclusive
+}
+
+// VerifiedObjective is one objective over the accepted requests.
+type VerifiedObjective struct {
+	Name    string        `json:"name"`
+	Verdict verdict.State `json:"verdict"`
+	Bad     int64         `json:"bad"`
+	Total   int64         `json:"total"`
+	CI      *[2]float64   `json:"ci"`
+}
+
+func verified(v *verdict.Verification) *Verified {
+	if v == nil {
+		return nil
+	}
+	out := &Verified{Verdict: v.Verdict, Text: v.Words(), Rate: round(v.Rate), Accepted: v.Accepted, Refused: v.Refused, Expected: number(v.Expected),
+		Objectives: []VerifiedObjective{}, After: v.After}
+	if v.Refusal != nil {
+		out.Refusal, out.Within = number(&v.Refusal.Mean), v.Refusal.Within
+	}
+	for _, o := range v.Objectives {
+		out.Objectives = append(out.Objectives, VerifiedObjective{o.Name, o.Verdict, o.Bad, o.Total, pair(o.CI)})
+	}
+	return out
+}

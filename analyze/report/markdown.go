@@ -96,6 +96,9 @@ func (d *Document) limitSection(b *strings.Builder) {
 		fmt.Fprintf(b, "None: %s.\n\n", escape(l.Reason))
 	}
 	part(b, "What to set:", d.limitTable())
+	if d.Verified != nil {
+		fmt.Fprintf(b, "Tried: **%s**. %s\n\n", verdictWord(d.Verified.Verdict), escape(d.Verified.Text))
+	}
 	for _, s := range l.Snippets {
 		fmt.Fprintf(b, "%s. %s\n\n```\n%s\n```\n\n", escape(s.For), escape(s.Note), s.Text)
 	}

@@ -183,6 +183,9 @@ func (j *job) measure(ctx context.Context) (out Outcome, err error) {
 	if err == nil {
 		err = j.repeatVoid(ctx)
 	}
+	if err == nil && j.VerifyLimits {
+		err = j.verifyLimits(ctx)
+	}
 	out.Interrupted = errors.Is(err, run.ErrInterrupted)
 	// From here on an end of ctx must not lose what was measured.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)

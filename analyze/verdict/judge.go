@@ -59,6 +59,7 @@ func judgeOne(run Run) Result {
 	r.judgeRecovery(run)
 	r.attribute(run)
 	r.limit(run)
+	r.verify(run, missing)
 	return r
 }
 

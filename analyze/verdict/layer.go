@@ -416,7 +416,7 @@ func (r *Result) clues(a *Attribution) []string {
 	for _, name := range []string{"cpu_utilization", "gpu_utilization", "disk_utilization", "memory_utilization", "gpu_memory_utilization"} {
 		if s := r.firstOf(PhaseBaseline); s != nil {
 			if m := s.Readings[name].Mean; m != nil && *m >= ceiling {
-				out = append(out, fmt.Sprintf("%s was %s at the baseline already, without load", words(name), percent(*m)))
+				out = append(out, fmt.Sprintf("%s was %s at the baseline already, before the load", words(name), percent(*m)))
 				continue
 			}
 		}

@@ -93,6 +93,8 @@ type Step struct {
 	Good     int64            // met every user objective at once
 	Counts   map[string]Count // by name of a per-request objective
 
+	Refusals *Refusals // of a verification: how long refusals took
+
 	// Progress are the counts at each scrape, of every step but those of the baseline.
 	Progress []Progress
 

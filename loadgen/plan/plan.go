@@ -43,6 +43,7 @@ type Plan struct {
 	Soak         *Soak // nil: none
 	Fluctuations []Fluctuation
 	Drills       []Drill
+	Verification *Verification // not from a file: see Through
 
 	Step     Step
 	Cooldown time.Duration

@@ -58,6 +58,9 @@ func NewTarget(p *plan.Plan, runID string) (Target, error) {
 // highest is the greatest number of requests that a plan may have in flight.
 func highest(p *plan.Plan) int {
 	most := 0
+	if p.Verification != nil {
+		most = p.Verification.MaxInFlight
+	}
 	for _, s := range p.Stages(1) {
 		most = max(most, s.Concurrency)
 		if s.Rate > 0 {
