@@ -20,6 +20,7 @@ type Options struct {
 	StoreAddress, LoadgenAddress, ExporterAddress, SimAddress string
 
 	AllowProduction bool
+	ReadStamps      bool          // stamp arrivals when they are read even where the kernel would do it
 	ScrapeInterval  time.Duration // 1 s when 0
 
 	Version  string
