@@ -74,6 +74,9 @@ func (p *Plan) CheckShards() error {
 	if len(p.Ramp.Rate) > 0 {
 		refuse("ramp.rate", "a ladder of rates can't be sharded: write ramp.concurrency, or leave out --shard")
 	}
+	if len(p.Classes) > 0 {
+		refuse("classes", "a mix of classes can't be sharded: take the classes out of the plan, or leave out --shard")
+	}
 	if len(p.After()) > 0 {
 		refuse("soak, fluctuation, drills", "only rounds can be sharded: take these phases out of the plan, or leave out --shard")
 	}

@@ -54,14 +54,14 @@ func TestShares(t *testing.T) {
 }
 
 func TestCheckShards(t *testing.T) {
-	p := &plan.Plan{Path: "plan.yaml", Step: plan.Step{Requests: 100}, Ramp: plan.Ramp{Rate: []float64{1}}}
+	p := &plan.Plan{Path: "plan.yaml", Step: plan.Step{Requests: 100}, Ramp: plan.Ramp{Rate: []float64{1}}, Classes: []plan.Class{{Name: "chat"}}}
 	err := p.CheckShards()
-	for _, want := range []string{"plan.yaml: step: with --shard", "step: {duration: 60s}", "plan.yaml: ramp.rate"} {
+	for _, want := range []string{"plan.yaml: step: with --shard", "step: {duration: 60s}", "plan.yaml: ramp.rate", "plan.yaml: classes"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q in it", err, want)
 		}
 	}
-	p.Step, p.Ramp = plan.Step{Duration: time.Minute}, plan.Ramp{Concurrency: []int{1}}
+	p.Classes, p.Step, p.Ramp = nil, plan.Step{Duration: time.Minute}, plan.Ramp{Concurrency: []int{1}}
 	if err := p.CheckShards(); err != nil {
 		t.Error(err)
 	}
