@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -66,6 +67,7 @@ type config struct {
 	named       map[string]*bool // collectors that a flag names, on or off
 	suspended   bool
 	exitOn      string
+	processors  int
 	options     collector.Options
 }
 
@@ -104,7 +106,10 @@ func flags(c *config, stdout, stderr io.Writer) *kingpin.Application {
 		Default("never").EnumVar(&c.exitOn, "never", "mismatch", "down")
 	app.Flag("collector.timeout", "Time that a scrape waits for one collector, where the scraper doesn't ask for less.").
 		Default(collector.DefaultTimeout.String()).DurationVar(&c.options.Timeout)
-	app.Flag("web.timeout-offset", "Part of the scraper's time-out that is left for sending the page.").Default("500ms").DurationVar(&c.offset)
+	app.Flag("web.timeout-offset", "Part of the scraper's time-out that is left for sending the page, a fifth of it at most.").
+		Default(collector.DefaultOffset.String()).DurationVar(&c.offset)
+	app.Flag("runtime.gomaxprocs", "Processors that the exporter runs on at once: more make it no faster, and take more time altogether. 0 leaves it to Go.").
+		Envar("GOMAXPROCS").Default("1").IntVar(&c.processors)
 	promslogflag.AddFlags(app, &c.log)
 	return app
 }
@@ -185,6 +190,8 @@ func (c *config) check() error {
 		return fmt.Errorf("--web.timeout-offset=%v must not be negative", c.offset)
 	case c.metricsPath == "" || c.metricsPath[0] != '/':
 		return fmt.Errorf("--web.telemetry-path=%q must begin with /", c.metricsPath)
+	case c.processors < 0:
+		return fmt.Errorf("--runtime.gomaxprocs=%d must not be negative", c.processors)
 	case c.maxRequests < 0:
 		return fmt.Errorf("--web.max-requests=%d must not be negative", c.maxRequests)
 	case c.options.GPUInterval < 100*time.Millisecond:
@@ -226,6 +233,9 @@ func serve(ctx context.Context, c *config) error {
 	}
 	defer set.Close()
 
+	if c.offset == 0 {
+		c.offset = -1 // nothing; zero would be the usual
+	}
 	handler, err := c.pages(collector.Handler(set, collector.HandlerOptions{
 		Also: c.own(), MaxRequests: c.maxRequests, Offset: c.offset, Logger: log,
 	}))
@@ -252,6 +262,7 @@ func serve(ctx context.Context, c *config) error {
 			server.Close()
 		}
 	})
+	runtime.GOMAXPROCS(c.processors) // a 0 changes nothing
 	err = web.ListenAndServe(server, c.web, log)
 	if !stop() {
 		<-stopped
@@ -274,15 +285,19 @@ func (c *config) watch(ctx context.Context, set *collector.Set) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
+	var look <-chan time.Time
+	if c.exitOn != "never" {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		look = tick.C
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-hangup:
 			set.Release()
-		case <-tick.C:
+		case <-look:
 			sampled, up, reason := set.GPUState()
 			if !sampled || up || !c.ends(reason) {
 				continue
@@ -292,13 +307,13 @@ func (c *config) watch(ctx context.Context, set *collector.Set) error {
 	}
 }
 
-// ends reports whether the exporter is to end for this reason.
+// ends reports whether the exporter is to end for this reason, where it is to end for any.
 func (c *config) ends(reason string) bool {
 	switch reason {
 	case gpu.ReasonStarting, gpu.ReasonReleased, gpu.ReasonSuspended:
 		return false
 	case gpu.LibVersionMismatch.String():
-		return c.exitOn != "never"
+		return true
 	}
 	return c.exitOn == "down"
 }

@@ -36,13 +36,13 @@ func (o *output) String() string {
 }
 
 // started runs the program on a free port until the test ends; stop ends it and returns its status.
-func started(t *testing.T, args ...string) (url string, log *output, stop func() int) {
+func started(t testing.TB, args ...string) (url string, log *output, stop func() int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	log = &output{}
 	status := make(chan int, 1)
 	go func() {
-		status <- run(ctx, append([]string{"--web.listen-address=127.0.0.1:0"}, args...), io.Discard, log)
+		status <- run(ctx, append([]string{"--web.listen-address=127.0.0.1:0", "--runtime.gomaxprocs=0"}, args...), io.Discard, log)
 	}()
 	stop = sync.OnceValue(func() int { cancel(); return <-status })
 	t.Cleanup(func() { stop() })
@@ -136,6 +136,7 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"--no-collector.gpu", "--no-collector.host"}, "nothing to collect"},
 		{[]string{"--web.telemetry-path=metrics"}, "must begin with /"},
 		{[]string{"--web.max-requests=-1"}, "negative"},
+		{[]string{"--runtime.gomaxprocs=-1"}, "negative"},
 		{[]string{"--collector.gpu.interval=1ms"}, "100ms"},
 		{[]string{"--collector.timeout=0s"}, "more than 0"},
 		{[]string{"--collector.disable-defaults"}, "nothing to collect"},
@@ -205,7 +206,7 @@ func TestPortInUse(t *testing.T) {
 	}
 	defer l.Close()
 	log := &output{}
-	status := run(t.Context(), []string{fmt.Sprintf("--web.listen-address=%s", l.Addr())}, io.Discard, log)
+	status := run(t.Context(), []string{fmt.Sprintf("--web.listen-address=%s", l.Addr()), "--runtime.gomaxprocs=0"}, io.Discard, log)
 	if status != exitFailed || !strings.Contains(log.String(), "choose a free one with --web.listen-address") {
 		t.Errorf("status %d: %s", status, log)
 	}

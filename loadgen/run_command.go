@@ -36,6 +36,7 @@ type runCommand struct {
 	grace           time.Duration
 	allowProduction bool
 	prometheus      string
+	readStamps      bool
 }
 
 func addRun(app *kingpin.Application) *runCommand {
@@ -52,6 +53,7 @@ func addRun(app *kingpin.Application) *runCommand {
 	cmd.Flag("scrape.final-wait", "How long the end waits for the last values to be scraped.").Default(run.DefaultFinalWait.String()).DurationVar(&c.finalWait)
 	cmd.Flag("grace", "How long requests in flight may go on after an interruption.").Default(run.DefaultGrace.String()).DurationVar(&c.grace)
 	cmd.Flag("allow-production", "Drive a target whose plan says environment: production.").BoolVar(&c.allowProduction)
+	cmd.Flag("read-stamps", "Stamp arrivals when they are read, as where the kernel gives no stamps.").BoolVar(&c.readStamps)
 	cmd.Flag("prometheus.url", "A Prometheus that scrapes this run: at the end it is asked whether it has every value.").StringVar(&c.prometheus)
 	return c
 }
@@ -121,7 +123,7 @@ func (c *runCommand) options(logger *slog.Logger, stderr io.Writer) (run.Options
 	}
 	return run.Options{
 		Plan: p, SLO: s, RunID: c.id, Dir: c.out, Version: release.Version(),
-		ScrapeWait: c.scrapeWait, FinalWait: c.finalWait, Grace: c.grace, Confirm: confirm,
+		ScrapeWait: c.scrapeWait, FinalWait: c.finalWait, Grace: c.grace, Confirm: confirm, ReadStamps: c.readStamps,
 		Progress: run.NewProgress(stderr, isTerminal(stderr)), Logger: logger,
 	}, nil
 }

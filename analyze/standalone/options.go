@@ -21,6 +21,7 @@ type Options struct {
 
 	AllowProduction bool
 	VerifyLimits    bool          // try the admission limits in the end
+	ReadStamps      bool          // stamp arrivals when they are read even where the kernel would do it
 	ScrapeInterval  time.Duration // 1 s when 0
 
 	Version  string

@@ -307,7 +307,7 @@ func (p *part) join() (r *reading, began bool) {
 
 // update calls Update and keeps what it sends. A panic is an error of this collector alone.
 func update(c Collector) (metrics []prometheus.Metric, err error) {
-	ch := make(chan prometheus.Metric)
+	ch := make(chan prometheus.Metric, 64) // so that the two don't take turns for each metric
 	go func() {
 		defer close(ch)
 		defer func() {

@@ -218,21 +218,29 @@ func TestCPUTakenOut(t *testing.T) {
 }
 
 func TestTimeoutOfScrape(t *testing.T) {
+	const usual = 7 * time.Second
 	for header, want := range map[string]time.Duration{
-		"":     DefaultTimeout,
+		"":     usual,
 		"1":    800 * time.Millisecond,
 		"10":   9500 * time.Millisecond,
 		"0.5":  400 * time.Millisecond,
-		"-1":   DefaultTimeout,
-		"0":    DefaultTimeout,
-		"NaN":  DefaultTimeout,
-		"soon": DefaultTimeout,
+		"-1":   usual,
+		"0":    usual,
+		"NaN":  usual,
+		"soon": usual,
 		"1e99": time.Hour - 500*time.Millisecond,
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 		r.Header.Set(scrapeTimeoutHeader, header)
-		if got := timeout(r, 0); got != want {
+		if got := timeout(r, 0, usual); got != want {
 			t.Errorf("%q: %v, want %v", header, got, want)
+		}
+	}
+	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	r.Header.Set(scrapeTimeoutHeader, "10")
+	for offset, want := range map[time.Duration]time.Duration{-1: 10 * time.Second, time.Second: 9 * time.Second, time.Minute: 8 * time.Second} {
+		if got := timeout(r, offset, usual); got != want {
+			t.Errorf("less %v: %v, want %v", offset, got, want)
 		}
 	}
 }

@@ -13,12 +13,16 @@ import (
 // scrapeTimeoutHeader is how long the scraper waits, in seconds.
 const scrapeTimeoutHeader = "X-Prometheus-Scrape-Timeout-Seconds"
 
+// DefaultOffset is the part of a scraper's time that is left for sending the page.
+const DefaultOffset = 500 * time.Millisecond
+
 // HandlerOptions configure the metrics page.
 type HandlerOptions struct {
 	// Also is gathered into the same page: the exporter's own metrics.
 	Also        prometheus.Gatherer
 	MaxRequests int // in flight at once, further ones are answered 503; no limit when 0
-	// Offset is the part of the scraper's time that is left for sending the page; 500 ms when zero.
+	// Offset is the part of the scraper's time that is left for sending the page, a fifth of it at
+	// most; DefaultOffset when zero, nothing when negative.
 	Offset time.Duration
 	Logger *slog.Logger
 }
@@ -43,7 +47,7 @@ func Handler(s *Set, o HandlerOptions) http.Handler {
 			return
 		}
 		registry := prometheus.NewRegistry()
-		if err := registry.Register(only.Within(timeout(r, o.Offset))); err != nil {
+		if err := registry.Register(only.Within(timeout(r, o.Offset, s.timeout))); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
@@ -60,17 +64,18 @@ func Handler(s *Set, o HandlerOptions) http.Handler {
 	return limit(http.HandlerFunc(serve), o.MaxRequests)
 }
 
-// timeout leaves a part of the scraper's time for sending the page.
-func timeout(r *http.Request, offset time.Duration) time.Duration {
-	if offset <= 0 {
-		offset = 500 * time.Millisecond
+// timeout is what the scraper gives, less a part of it for sending the page; otherwise the time when
+// it doesn't say.
+func timeout(r *http.Request, offset, otherwise time.Duration) time.Duration {
+	if offset == 0 {
+		offset = DefaultOffset
 	}
 	seconds, err := strconv.ParseFloat(r.Header.Get(scrapeTimeoutHeader), 64)
 	if err != nil || !(seconds > 0) {
-		return DefaultTimeout
+		return otherwise
 	}
 	d := time.Duration(min(seconds, 3600) * float64(time.Second))
-	return d - min(d/5, offset)
+	return d - min(d/5, max(offset, 0))
 }
 
 // limit answers 503 when n requests are in flight already.

@@ -26,7 +26,8 @@ type Options struct {
 const (
 	defaultInterval = time.Second
 	defaultTimeout  = 5 * time.Second
-	// staleAfter is how old a snapshot may be before its values are withheld.
+	// staleAfter is how old a snapshot may be before its values are withheld, unless interval and
+	// time-out ask for more.
 	staleAfter = 10 * time.Second
 	// retryAfter is the wait after an Init that failed: loading the library again and again costs.
 	retryAfter = 30 * time.Second
@@ -34,8 +35,10 @@ const (
 	closeWait = time.Second
 	// releaseTime is how long NVML stays released on demand.
 	releaseTime = time.Minute
-	// maxHung bounds the calls that are left behind. With so many, nothing more is begun.
-	maxHung = 4
+	// maxHung bounds the calls that are left behind, one for each GPU of the largest servers. With so
+	// many, nothing more is begun. After the first of a cycle the others get so small a part of the
+	// time-out that all of them together take less than another: the snapshot doesn't become stale.
+	maxHung = 16
 	// maxGPUs bounds the GPUs that are remembered, and with them the page.
 	maxGPUs = 128
 )
@@ -76,7 +79,7 @@ func Start(o Options) *Sampler {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Sampler{stop: stop, done: make(chan struct{}), release: make(chan struct{}, 1)}
-	s.maxAge = max(staleAfter, 3*o.Interval, 2*o.Timeout)
+	s.maxAge = max(staleAfter, 3*o.Interval, 2*(o.Timeout+o.Interval))
 	s.last.Store(&Snapshot{Reason: ReasonStarting, Taken: time.Now()})
 	if o.Driver == nil {
 		s.last.Store(&Snapshot{Reason: ReasonNotBuilt})

@@ -267,6 +267,55 @@ func TestHang(t *testing.T) {
 	})
 }
 
+// However many GPUs hang at once, the others have their values all the time.
+func TestManyHang(t *testing.T) {
+	f := &fakeDriver{}
+	for i := range maxHung {
+		f.gpus = append(f.gpus, working(fmt.Sprint("gpu", i)))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := Start(Options{Driver: f})
+		defer s.Close()
+		synctest.Wait()
+		release := make(chan struct{})
+		f.set(func() {
+			for _, g := range f.gpus[1:] {
+				g.hang = release
+			}
+		})
+		before := runtime.NumGoroutine()
+		for range 300 {
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+			snap := s.Snapshot()
+			if !snap.Up || !snap.GPUs[0].Up || len(snap.GPUs[0].Readings) == 0 || len(snap.GPUs) != maxHung {
+				t.Fatalf("the GPU that works: %+v", snap)
+			}
+		}
+		snap := s.Snapshot()
+		for _, g := range snap.GPUs[1:] {
+			if g.Up || g.Reason != ReasonHung {
+				t.Errorf("%s: up %v, %s", g.UUID, g.Up, g.Reason)
+			}
+		}
+		if n := runtime.NumGoroutine() - before; n > maxHung || snap.Calls.Timeouts != maxHung-1 {
+			t.Errorf("%d goroutines more, %d timeouts", n, snap.Calls.Timeouts)
+		}
+		f.set(func() {
+			for _, g := range f.gpus {
+				g.hang = nil
+			}
+		})
+		close(release)
+		time.Sleep(2 * time.Second)
+		for _, g := range s.Snapshot().GPUs {
+			if !g.Up {
+				t.Errorf("%s is still down: %s", g.UUID, g.Reason)
+			}
+		}
+	})
+}
+
 // A driver that hangs as a whole takes the values away, and the page stays.
 func TestStale(t *testing.T) {
 	f := &fakeDriver{gpus: []*fakeGPU{working("a")}}

@@ -20,7 +20,8 @@ type worker struct {
 	lane  *lane
 	hung  map[int]*hang // by index
 	calls Calls
-	begun time.Time // of the cycle
+	begun time.Time     // of the cycle
+	limit time.Duration // of a call for one GPU in this cycle
 
 	version string
 	known   map[string]GPU   // every GPU seen so far, without its values
@@ -143,7 +144,7 @@ func (w *worker) drive(ctx context.Context, function string, call func()) bool {
 // attempt runs a call for one GPU, and gives the GPU up when it doesn't return in time.
 func (w *worker) attempt(ctx context.Context, index int, uuid string, call func()) bool {
 	job := w.lane.start(call)
-	ended, err := job.wait(ctx, w.Timeout)
+	ended, err := job.wait(ctx, w.limit)
 	if ended || ctx.Err() != nil {
 		if err != nil {
 			w.Logger.Error("Reading a GPU went wrong", "gpu", uuid, "index", index, "err", err)
@@ -151,7 +152,8 @@ func (w *worker) attempt(ctx context.Context, index int, uuid string, call func(
 		return ended && err == nil
 	}
 	w.calls.Timeouts++
-	w.Logger.Warn("A GPU does not answer; it is left out until it does", "gpu", uuid, "index", index, "timeout", w.Timeout)
+	w.Logger.Warn("A GPU does not answer; it is left out until it does", "gpu", uuid, "index", index, "timeout", w.limit)
+	w.limit = w.Timeout / maxHung
 	w.hung[index] = &hang{uuid: uuid, call: job}
 	w.lane.leave()
 	w.lane = newLane()
@@ -160,7 +162,7 @@ func (w *worker) attempt(ctx context.Context, index int, uuid string, call func(
 
 // cycle reads every GPU once.
 func (w *worker) cycle(ctx context.Context) (*Snapshot, Return) {
-	w.begun = time.Now()
+	w.begun, w.limit = time.Now(), w.Timeout
 	var count int
 	var ret Return
 	if !w.drive(ctx, "nvmlDeviceGetCount", func() { count, ret = w.Driver.Count() }) {
@@ -375,7 +377,8 @@ func (w *worker) hold(ctx context.Context, reason string, limit time.Duration) {
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	tick := time.NewTicker(w.Interval)
+	// Often enough not to be stale, and no oftener: most machines without a GPU stay so.
+	tick := time.NewTicker(max(w.Interval, staleAfter/2))
 	defer tick.Stop()
 	for {
 		var gpus []GPU

@@ -31,6 +31,8 @@ type Options struct {
 
 	// Target sends the requests; nil makes one from the plan.
 	Target Target
+	// ReadStamps has that one stamp arrivals when they are read even where the kernel would do it.
+	ReadStamps bool
 
 	ScrapeWait time.Duration // how long a third step waits until the older two have been scraped
 	FinalWait  time.Duration // how long the end waits for the last scrapes
@@ -66,7 +68,7 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Dir == "":
 		return o, errors.New("a run needs a directory: name one with --out")
 	}
-	if err := record.ValidRunID(o.RunID); err != nil {
+	if err := errors.Join(record.ValidRunID(o.RunID), o.Plan.CheckObjectives(o.SLO)); err != nil {
 		return o, err
 	}
 	if o.Progress == nil {
