@@ -176,19 +176,24 @@ func addSimulator(app *kingpin.Application) (string, command) {
 func addReport(app *kingpin.Application) (string, command) {
 	cmd := app.Command("report", "Analyse one run and write its report. With --run it reads the run's own Prometheus data, or that of --prometheus.url; "+
 		"without it, --run-id, --slo and --prometheus.url are needed.")
-	dir := cmd.Flag("run", "Run directory.").PlaceHolder("DIR").String()
+	dirs := cmd.Flag("run", "Run directory. Repeat it for a run of several shards, once for each; the report goes to the first.").PlaceHolder("DIR").Strings()
 	url := cmd.Flag("prometheus.url", "Prometheus that scraped the run: Prometheus, Thanos, Mimir or VictoriaMetrics.").PlaceHolder("URL").String()
 	runID := cmd.Flag("run-id", "Run to analyse, where there is no run directory.").PlaceHolder("ID").String()
 	sloFile := cmd.Flag("slo", "SLO file; the run's own when left out.").PlaceHolder("FILE").String()
 	out := cmd.Flag("out", "Where the report goes; the run directory when left out.").PlaceHolder("DIR").String()
 	format := cmd.Flag("format", "What is printed: headline (three lines) or markdown (the whole report).").Default("headline").Enum("headline", "markdown")
+	capacity := cmd.Flag("write-capacity", "Also write the concurrency up to which every step held, for the capacity alert: alerts/capacity.yaml is where alerts looks for it.").PlaceHolder("FILE").String()
 	failOn := failOnFlag(cmd)
 	return cmd.FullCommand(), func(ctx context.Context, e env) (int, error) {
 		fail, err := analysis.ParseFailOn(*failOn)
 		if err != nil {
 			return 0, &standalone.UsageError{Text: err.Error()}
 		}
-		r := reporting{dir: *dir, url: *url, runID: *runID, slo: *sloFile, out: *out, format: *format}
+		dir, shards := "", []string(nil)
+		if len(*dirs) > 0 {
+			dir, shards = (*dirs)[0], (*dirs)[1:]
+		}
+		r := reporting{dir: dir, shards: shards, url: *url, runID: *runID, slo: *sloFile, out: *out, format: *format, capacity: *capacity}
 		state, err := r.run(ctx, e)
 		return fail.Exit(state), err
 	}

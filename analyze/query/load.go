@@ -93,6 +93,7 @@ func (l *loader) describe() *verdict.Run {
 			run.Classes = append(run.Classes, verdict.Class{Name: c.Name, Objectives: c.Objectives})
 		}
 		run.Ladder, run.Rates, run.Rounds, run.Conditions = slices.Clone(m.Ladder), slices.Clone(m.Rates), m.Rounds, m.Conditions
+		run.ConditionsChanged = slices.Clone(m.Changed)
 	}
 	return run
 }

@@ -35,6 +35,9 @@ func (d *Document) breachLines() []string {
 		second += fmt.Sprintf("; it broke within %s", b.Onset.between())
 	}
 	second += fmt.Sprintf(". %sBeside it: %s.", d.layerLine(), d.clues(b))
+	if rest := d.otherClasses(); rest != "" {
+		first += " " + rest
+	}
 	third := ownerLine(b.Owner, b.Action, b.Runbook)
 	if d.Recovery != nil {
 		third = "Recovery: " + d.Recovery.words() + " " + third

@@ -38,7 +38,9 @@ func newGate(step Step) *gate {
 	defer g.mu.Unlock()
 	g.summary.Started = time.Now()
 	step.Recorder.Enter(record.Warmup, g.summary.Started)
-	if limit := step.Bounds.MaxDuration; limit > 0 {
+	if step.Edges != nil {
+		g.at(step.Edges.MeasureFrom, g.edgeMeasure)
+	} else if limit := step.Bounds.MaxDuration; limit > 0 {
 		g.timers = append(g.timers, time.AfterFunc(limit, g.tooLong))
 	}
 	return g
@@ -49,10 +51,10 @@ func (g *gate) admit(class int) (w record.Window, now time.Time, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now = time.Now()
-	if g.window == record.Warmup && g.finished >= g.step.Warmup && !g.closed {
+	if g.step.Edges == nil && g.window == record.Warmup && g.finished >= g.step.Warmup && !g.closed {
 		g.beginMeasure(now)
 	}
-	if g.window == record.Measure && g.enough(now) {
+	if g.step.Edges == nil && g.window == record.Measure && g.enough(now) {
 		g.endMeasure(now)
 	}
 	if g.closed {
@@ -88,7 +90,7 @@ func (g *gate) settle(class int, w record.Window, started time.Time, o wire.Outc
 		}
 		g.applyStop(now)
 	}
-	if g.window == record.Drain && g.outstanding == 0 {
+	if g.step.Edges == nil && g.window == record.Drain && g.outstanding == 0 {
 		g.close()
 	}
 	return now
@@ -115,7 +117,7 @@ func (g *gate) beginMeasure(now time.Time) {
 	g.enter(record.Measure, now)
 	g.summary.MeasureFrom = now
 	close(g.begun)
-	if d := g.step.Bounds.Duration; d > 0 {
+	if d := g.step.Bounds.Duration; d > 0 && g.step.Edges == nil {
 		g.timers = append(g.timers, time.AfterFunc(d, g.timeUp))
 	}
 }
@@ -141,7 +143,7 @@ func (g *gate) endMeasure(now time.Time) {
 		g.summary.MeasureTo = now
 	}
 	g.enter(record.Drain, now)
-	if g.outstanding == 0 {
+	if g.step.Edges == nil && g.outstanding == 0 {
 		g.close()
 	}
 }

@@ -59,11 +59,14 @@ type Step struct {
 	ClassOf  func(n int) int // the class of the step's n-th request, by its place in Classes
 	Grace    time.Duration   // how long requests in flight may go on after an interruption
 	Abort    <-chan struct{} // closed: end at once; nil: never
+	// Edges are moments at which the windows begin and the sending ends, whatever was sent until
+	// then; nil: the step's own clock decides. Bounds then only say that there is an end.
+	Edges *plan.Edges
 }
 
 // validate refuses a step that would never measure or never end.
 func (s Step) validate() error {
-	if s.Bounds.Requests <= 0 && s.Bounds.Duration <= 0 {
+	if s.Bounds.Requests <= 0 && s.Bounds.Duration <= 0 && s.Edges == nil {
 		return errors.New("a step needs a number of measured requests or a duration")
 	}
 	return nil
@@ -81,6 +84,10 @@ type Summary struct {
 	StopRule bool
 	// Service is the mean time that a measured ok request held its slot; 0 without one.
 	Service time.Duration
+	// Cold is true when measuring began at its edge before the warm-up was over; Undrained counts
+	// the measured requests that were in flight still when the load ended at its edge.
+	Cold      bool
+	Undrained int
 }
 
 // Interrupted is the Stopped text of a step that was interrupted from outside.

@@ -10,7 +10,7 @@ func (r *reader) fixed(v strictyaml.Value) {
 	if !v.Require("write fixed: {prompts: {synthetic: {input_tokens: 256}}, output_tokens: 64}") {
 		return
 	}
-	m := v.Map("prompts", "output_tokens", "context_length", "temperature", "seed")
+	m := v.Map("prompts", "output_tokens", "ignore_eos", "context_length", "temperature", "seed")
 	if !v.IsMap() {
 		return
 	}
@@ -19,6 +19,7 @@ func (r *reader) fixed(v strictyaml.Value) {
 	if o := m.Get("output_tokens"); o.Require("write the length of an answer, such as output_tokens: 64") {
 		readInt(o, &f.OutputTokens, 1, MaxTokens)
 	}
+	readBool(m.Get("ignore_eos"), &f.IgnoreEOS)
 	readInt(m.Get("context_length"), &f.ContextLength, 0, 16*MaxTokens)
 	if t, ok := m.Get("temperature").Float(); ok {
 		if t < 0 || t > 2 {

@@ -64,6 +64,8 @@ type Target struct {
 	HostMetrics string            // an exporter on the target's host; "" when there is none
 	APIKey      Secret            // sent as Authorization: Bearer
 	Headers     map[string]string // further request headers, no secrets
+	TLS         TLS               // for an https address
+	Proxy       string            // "": those of the environment; NoProxy: none
 }
 
 // Secret names where a secret is read from; the secret itself is never in a plan.
@@ -76,7 +78,8 @@ type Secret struct {
 type Fixed struct {
 	Prompts       Prompts
 	OutputTokens  int
-	ContextLength int // 0: the engine's own
+	IgnoreEOS     bool // have every answer go on to OutputTokens, where the engine can
+	ContextLength int  // 0: the engine's own
 	Temperature   float64
 	Seed          int64
 	Priority      *int // of a class; a plan sets it there

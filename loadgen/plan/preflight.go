@@ -62,6 +62,12 @@ func (p *Plan) Warnings() []string {
 	if p.Rounds < MinRounds {
 		w = append(w, fmt.Sprintf("rounds: %d: no verdict can be decided with fewer than %d rounds; every level will be inconclusive (set rounds: %d)", p.Rounds, MinRounds, MinRounds))
 	}
+	if p.Target.TLS.InsecureSkipVerify {
+		w = append(w, "target.tls.insecure_skip_verify: the target's certificate is not checked: anybody on the way can read the API key and answer in its place (name its CA with ca_file)")
+	}
+	if p.Fixed.IgnoreEOS && (p.Target.API == OllamaChat || p.Target.API == OllamaGenerate) {
+		w = append(w, fmt.Sprintf("fixed.ignore_eos: %s has nothing to hold the length of an answer with: answers may be shorter than %d tokens (the ledger has each one's output_tokens)", p.Target.API, p.Fixed.OutputTokens))
+	}
 	if p.Fixed.OutputTokens == 1 {
 		w = append(w, "fixed.output_tokens: 1: time per output token is undefined for answers of one token (set at least 2)")
 	}

@@ -17,7 +17,7 @@ func (r *reader) target(v strictyaml.Value) {
 	if !v.Require("write target: {url: http://127.0.0.1:11434, api: ollama-chat, model: gemma3:270m}") {
 		return
 	}
-	m := v.Map("url", "api", "model", "metrics", "host_metrics", "api_key", "headers")
+	m := v.Map("url", "api", "model", "metrics", "host_metrics", "api_key", "headers", "tls", "proxy")
 	if !v.IsMap() {
 		return
 	}
@@ -35,6 +35,8 @@ func (r *reader) target(v strictyaml.Value) {
 	t.HostMetrics = readOptionalURL(m.Get("host_metrics"))
 	t.APIKey = r.secret(m.Get("api_key"))
 	t.Headers = readHeaders(m.Get("headers"))
+	r.tls(m.Get("tls"))
+	t.Proxy = readProxy(m.Get("proxy"))
 }
 
 // readURL reads a web address. Credentials in it are refused: the address ends up in the run

@@ -45,14 +45,16 @@ type Manifest struct {
 	Version    string            `json:"version"` // of firstbreach
 	PlanSHA256 string            `json:"plan_sha256"`
 	SLOSHA256  string            `json:"slo_sha256"`
-	Prompts    string            `json:"prompts_sha256"`     // over the prompt bodies without their nonces
-	Conditions map[string]string `json:"conditions"`         // model, api, url (no credentials), engine, versions, host …
-	Rounds     int               `json:"rounds"`             // planned; appended rounds included
-	Ladder     []int             `json:"ladder"`             // concurrencies of the ramp; empty in an open loop
-	Rates      []float64         `json:"rates,omitempty"`    // rates of the ramp, in requests per second; only in an open loop
-	Arrivals   string            `json:"arrivals,omitempty"` // poisson or constant; only in an open loop
-	Classes    []ManifestClass   `json:"classes,omitempty"`  // the mix of requests, where the plan has one
-	Steps      []ManifestStep    `json:"steps"`              // in the order in which they began
+	Prompts    string            `json:"prompts_sha256"` // over the prompt bodies without their nonces
+	Conditions map[string]string `json:"conditions"`     // model, api, url (no credentials), engine, versions, host …
+	// Changed names, in words, each condition that was another one before a later round.
+	Changed  []string        `json:"conditions_changed,omitempty"`
+	Rounds   int             `json:"rounds"`             // planned; appended rounds included
+	Ladder   []int           `json:"ladder"`             // concurrencies of the ramp; empty in an open loop
+	Rates    []float64       `json:"rates,omitempty"`    // rates of the ramp, in requests per second; only in an open loop
+	Arrivals string          `json:"arrivals,omitempty"` // poisson or constant; only in an open loop
+	Classes  []ManifestClass `json:"classes,omitempty"`  // the mix of requests, where the plan has one
+	Steps    []ManifestStep  `json:"steps"`              // in the order in which they began
 	// FinalScrape says whether every live step's final values were seen to be scraped.
 	FinalScrape string `json:"final_scrape,omitempty"` // "confirmed", "not_confirmed: …"
 	// Restore says how putting the target back went: "done", or what failed; "" where there is none.

@@ -3,7 +3,7 @@ package run
 import (
 	"context"
 	"encoding/json"
-	"io"
+	"maps"
 	"net/http"
 	"os"
 	"runtime"
@@ -47,10 +47,37 @@ func (r *Runner) conditions(ctx context.Context) map[string]string {
 		"client_go":      runtime.Version(),
 	}
 	machine(ctx, c)
-	for k, v := range r.engine(ctx) {
-		c[k] = v
+	if p.Target.TLS.InsecureSkipVerify {
+		c["tls_verification"] = "off"
+	}
+	c["output_length"] = outputLength(p)
+	maps.Copy(c, r.targetConditions(ctx))
+	return c
+}
+
+// targetConditions are those that the target and its host tell, and those of this machine that
+// somebody may turn meanwhile.
+func (r *Runner) targetConditions(ctx context.Context) map[string]string {
+	c := map[string]string{}
+	maps.Copy(c, r.engine(ctx))
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	maps.Copy(c, r.fromMetrics(ctx))
+	if g := governors("/sys"); g != "" {
+		c["client_cpu_governor"] = g
 	}
 	return c
+}
+
+// outputLength says whether the answers are as long as the plan says.
+func outputLength(p *plan.Plan) string {
+	switch {
+	case !p.Fixed.IgnoreEOS:
+		return "at most output_tokens"
+	case p.Target.API == plan.OllamaChat || p.Target.API == plan.OllamaGenerate:
+		return "at most output_tokens: the API can't hold it"
+	}
+	return "held by ignore_eos and min_tokens"
 }
 
 func promptsCondition(p plan.Prompts) string {
@@ -91,6 +118,7 @@ func abouts() []about {
 	return []about{
 		{"llamacpp", "/props", "build_info"},
 		{"ollama", "/api/version", "version"},
+		{"sglang", "/get_server_info", "version"},
 		{"vllm", "/version", "version"},
 	}
 }
@@ -115,7 +143,9 @@ func (r *Runner) engine(ctx context.Context) map[string]string {
 		case strings.HasPrefix(v, simulated):
 			return map[string]string{condEngine: "sim", condEngineVersion: v}
 		default:
-			return map[string]string{condEngine: asked[i].engine, condEngineVersion: v}
+			c := map[string]string{condEngine: asked[i].engine, condEngineVersion: v}
+			maps.Copy(c, r.details(ctx, asked[i].engine))
+			return c
 		}
 	}
 	return nil
@@ -132,26 +162,12 @@ func root(url string) string {
 
 // askVersion returns "" for whatever isn't a version.
 func (r *Runner) askVersion(ctx context.Context, a about) string {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, root(r.opts.Plan.Target.URL)+a.path, nil)
+	page, err := r.get(ctx, http.MethodGet, root(r.opts.Plan.Target.URL)+a.path, nil, true)
 	if err != nil {
-		return ""
-	}
-	for k, v := range r.opts.Plan.Target.Headers {
-		req.Header.Set(k, v)
-	}
-	if key, err := r.opts.Plan.Target.APIKey.Value(); err == nil && key != "" {
-		req.Header.Set("Authorization", "Bearer "+key)
-	}
-	res, err := r.opts.HTTP.Do(req)
-	if err != nil {
-		return ""
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
 		return ""
 	}
 	var answer map[string]any
-	if err := json.NewDecoder(io.LimitReader(res.Body, 4<<20)).Decode(&answer); err != nil {
+	if err := json.Unmarshal(page, &answer); err != nil {
 		return ""
 	}
 	version, _ := answer[a.field].(string)

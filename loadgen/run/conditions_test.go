@@ -20,7 +20,7 @@ func TestEngine(t *testing.T) {
 	}{
 		"vllm":               {map[string]string{"/version": `{"version":"0.32.0"}`}, map[string]string{"engine": "vllm", "engine_version": "0.32.0"}},
 		"ollama":             {map[string]string{"/api/version": `{"version":"0.33.0"}`}, map[string]string{"engine": "ollama", "engine_version": "0.33.0"}},
-		"llama.cpp":          {map[string]string{"/props": `{"build_info":"b6000-abcdef","total_slots":2}`}, map[string]string{"engine": "llamacpp", "engine_version": "b6000-abcdef"}},
+		"llama.cpp":          {map[string]string{"/props": `{"build_info":"b6000-abcdef","total_slots":2}`}, map[string]string{"engine": "llamacpp", "engine_version": "b6000-abcdef", "engine_slots": "2"}},
 		"the simulator":      {map[string]string{"/version": `{"version":"firstbreach-sim-1"}`, "/api/version": `{"version":"firstbreach-sim-1"}`}, map[string]string{"engine": "sim", "engine_version": "firstbreach-sim-1"}},
 		"one that is silent": {nil, nil},
 		"one that answers everything with a page": {map[string]string{"/version": "<html>", "/props": "[]", "/api/version": `{"version":7}`}, nil},

@@ -34,6 +34,11 @@ type Options struct {
 	// ReadStamps has that one stamp arrivals when they are read even where the kernel would do it.
 	ReadStamps bool
 
+	// Shard makes this run one of several that are one run together; zero: it is the whole. Its steps
+	// begin and end at moments computed from StartAt.
+	Shard   plan.Shard
+	StartAt time.Time
+
 	ScrapeWait time.Duration // how long a third step waits until the older two have been scraped
 	FinalWait  time.Duration // how long the end waits for the last scrapes
 	Grace      time.Duration // how long requests in flight may go on after an interruption
@@ -71,6 +76,16 @@ func (o Options) withDefaults() (Options, error) {
 	if err := errors.Join(record.ValidRunID(o.RunID), o.Plan.CheckObjectives(o.SLO)); err != nil {
 		return o, err
 	}
+	if !o.Shard.IsZero() {
+		if err := o.Plan.CheckShards(); err != nil {
+			return o, err
+		}
+		if o.StartAt.IsZero() {
+			return o, errors.New("a shard needs the moment at which all of them start: name it with --start-at")
+		}
+		// A step that waited for scrapes longer than the pause between two would be late.
+		o.ScrapeWait = min(o.ScrapeWait, o.Plan.Cooldown)
+	}
 	if o.Progress == nil {
 		o.Progress = silent{}
 	}
@@ -78,8 +93,11 @@ func (o Options) withDefaults() (Options, error) {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	if o.HTTP == nil {
-		// No connection stays open beside those of the load.
-		o.HTTP = &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}}
+		client, err := httpClient(o.Plan.Target)
+		if err != nil {
+			return o, err
+		}
+		o.HTTP = client
 	}
 	return o, nil
 }

@@ -19,7 +19,9 @@ var ErrInterrupted = errors.New("interrupted")
 
 // round runs the next round.
 func (r *Runner) round(ctx context.Context) error {
-	r.rounds++
+	if r.rounds++; r.rounds > 1 {
+		r.lookAgain(ctx)
+	}
 	stages := r.opts.Plan.Stages(r.rounds)
 	var ceiling level.Level // after a baseline that failed; zero: none
 	for i, stage := range stages {
@@ -80,11 +82,8 @@ func (r *Runner) fail(err error) {
 // step runs one step and keeps what it measured.
 func (r *Runner) step(ctx context.Context, place Place) (drive.Summary, error) {
 	stage := place.Stage
-	if err := r.cooldown(ctx); err != nil {
-		return drive.Summary{}, interrupted(ctx, stage)
-	}
-	id := record.StepID{Phase: string(stage.Phase), Round: stage.Round, Step: stage.Step, Concurrency: stage.Concurrency, Rate: stage.Rate}
-	live, err := r.begin(ctx, id)
+	id := record.StepID{Phase: string(stage.Phase), Round: stage.Round, Step: stage.Step, Concurrency: stage.Concurrency, Rate: stage.Rate, Shard: r.opts.Shard.String()}
+	live, edges, err := r.await(ctx, id)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = interrupted(ctx, stage)
@@ -97,7 +96,8 @@ func (r *Runner) step(ctx context.Context, place Place) (drive.Summary, error) {
 		live.End(time.Now())
 		return drive.Summary{}, err
 	}
-	sum, err := r.drive(ctx, place, live)
+	sum, err := r.drive(ctx, place, live, edges)
+	r.judgeShard(live, sum)
 	live.End(sum.Ended)
 	err = errors.Join(err, r.closeStep(n, live, sum))
 	r.opts.Progress.End(place, live.Glance(sum.Ended), sum.Stopped)
@@ -124,7 +124,7 @@ func (r *Runner) begin(ctx context.Context, id record.StepID) (lives, error) {
 }
 
 // drive sends the step's load, with the progress shown beside it.
-func (r *Runner) drive(ctx context.Context, place Place, live lives) (drive.Summary, error) {
+func (r *Runner) drive(ctx context.Context, place Place, live lives, edges *plan.Edges) (drive.Summary, error) {
 	p, stage := r.opts.Plan, place.Stage
 	stop := r.show(place, live)
 	defer stop()
@@ -133,9 +133,9 @@ func (r *Runner) drive(ctx context.Context, place Place, live lives) (drive.Summ
 	shape, warmup := r.shape(stage)
 	sum, err := shape.Drive(ctx, drive.Step{
 		Bounds: p.Bounds(stage), Stop: r.stopRule(stage), Warmup: warmup,
-		Body:   func(n int) []byte { return r.body(stage, n) },
+		Body:   func(n int) []byte { return r.body(stage, r.opts.Shard.Number(n)) },
 		Sender: r.target, Recorder: recorder{live, r.ledger}, Classes: r.driveClasses(), ClassOf: p.ClassOf,
-		Grace: r.opts.Grace, Abort: r.opts.Abort,
+		Grace: r.opts.Grace, Abort: r.opts.Abort, Edges: edges,
 	})
 	if sum.Service > 0 {
 		r.service = sum.Service
@@ -175,7 +175,11 @@ const drillPause = 100 * time.Millisecond
 // holding is the shape of a load that is held.
 func (r *Runner) holding(s plan.Stage, held plan.HeldLoad) drive.Shape {
 	if s.Rate == 0 {
-		return drive.Closed{Concurrency: s.Concurrency, Spread: r.spread()}
+		share := r.opts.Shard.Share(s.Concurrency)
+		if share == 0 {
+			return drive.Idle{}
+		}
+		return drive.Closed{Concurrency: share, Spread: r.spread()}
 	}
 	return drive.Open{Rate: s.Rate, Poisson: held.Arrivals != plan.Constant, MaxInFlight: held.MaxInFlight, Seed: seedOf(r.opts.Plan.Fixed.Seed, s)}
 }
@@ -183,7 +187,7 @@ func (r *Runner) holding(s plan.Stage, held plan.HeldLoad) drive.Shape {
 // inFlight is how many requests a level will have in flight.
 func (r *Runner) inFlight(l level.Level, most int) int {
 	if l.Rate == 0 {
-		return l.Concurrency
+		return r.opts.Shard.Share(l.Concurrency)
 	}
 	return max(1, int(min(math.Ceil(l.Rate*r.baseline.Seconds()), float64(most))))
 }
@@ -198,6 +202,9 @@ func seedOf(seed int64, s plan.Stage) [2]uint64 {
 // spread is the time over which the next step's slots start: one service time as last measured,
 // but never so long that it eats the step.
 func (r *Runner) spread() time.Duration {
+	if !r.opts.Shard.IsZero() {
+		return min(r.service, r.opts.Plan.Lead()/2)
+	}
 	if limit := r.opts.Plan.Step.MaxDuration / 4; limit > 0 {
 		return min(r.service, limit)
 	}

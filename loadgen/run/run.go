@@ -30,6 +30,7 @@ type Runner struct {
 	ledger  *record.Ledger
 
 	rounds   int           // begun
+	slot     int           // steps begun, where their edges are absolute
 	rampCap  int           // the highest step of the ladder that later rounds run; 0: all
 	service  time.Duration // mean of the step before: over it the next one's slots start
 	baseline time.Duration // mean of the last baseline that answered
@@ -38,6 +39,7 @@ type Runner struct {
 	failure  error         // the first thing that ended the rounds early
 	drills   []error       // what failed of them
 	closed   bool
+	changed  map[string]bool // conditions and their new values that are in the manifest
 
 	mu       sync.Mutex
 	manifest record.Manifest
@@ -48,6 +50,9 @@ type Runner struct {
 func Start(ctx context.Context, opts Options) (*Runner, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
+		return nil, err
+	}
+	if err := checkCertificate(ctx, opts.HTTP, opts.Plan.Target); err != nil {
 		return nil, err
 	}
 	r := &Runner{opts: opts, target: opts.Target}
@@ -137,6 +142,7 @@ func (r *Runner) Manifest() record.Manifest {
 	m.Conditions = maps.Clone(m.Conditions)
 	m.Ladder, m.Rates = append([]int{}, m.Ladder...), slices.Clone(m.Rates)
 	m.Steps = append([]record.ManifestStep{}, m.Steps...)
+	m.Changed = slices.Clone(m.Changed)
 	return m
 }
 
@@ -179,7 +185,7 @@ func (r *Runner) Close(ctx context.Context) error {
 	}
 	r.closed = true
 	errs := []error{r.finish()}
-	if r.started {
+	if r.started && r.opts.Shard.Index == 0 { // the target is put back once
 		errs = append(errs, r.restore(ctx))
 	}
 	errs = append(errs, r.drills...)

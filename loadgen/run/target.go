@@ -32,7 +32,12 @@ func NewTarget(p *plan.Plan, runID string) (Target, error) {
 	if err != nil {
 		return nil, err
 	}
+	secure, err := p.Target.TLS.Config()
+	if err != nil {
+		return nil, err
+	}
 	client, err := wire.NewClient(wire.Options{
+		TLS: secure, Proxy: p.Target.ProxyFunc(),
 		BaseURL: p.Target.URL, API: p.Target.API, APIKey: key, Headers: p.Target.Headers,
 		Timeouts:       wire.Timeouts(p.Timeouts),
 		MaxConnections: highest(p),
@@ -45,6 +50,7 @@ func NewTarget(p *plan.Plan, runID string) (Target, error) {
 		ask: wire.Request{
 			Model: p.Target.Model, OutputTokens: p.Fixed.OutputTokens, ContextLength: p.Fixed.ContextLength,
 			Temperature: p.Fixed.Temperature, Seed: p.Fixed.Seed, Priority: p.Fixed.Priority,
+			IgnoreEOS: p.Fixed.IgnoreEOS,
 		},
 	}, nil
 }

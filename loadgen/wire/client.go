@@ -49,6 +49,8 @@ type Options struct {
 	MaxConnections int
 	// TLS is used for https; nil means the system's roots.
 	TLS *tls.Config
+	// Proxy says which proxy a request goes through; nil means directly.
+	Proxy func(*http.Request) (*url.URL, error)
 }
 
 // Client sends requests of one dialect to one endpoint, each on a connection of its own over
@@ -214,7 +216,7 @@ func newTransport(o Options) (*http.Transport, *arrival.Dialer) {
 		config = config.Clone()
 	}
 	return &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
+		Proxy:               o.Proxy,
 		DialContext:         dialer.DialContext,
 		TLSClientConfig:     config,
 		TLSHandshakeTimeout: o.Timeouts.Connect,

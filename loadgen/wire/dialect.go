@@ -6,8 +6,9 @@ import "fmt"
 type Request struct {
 	Model         string
 	Prompt        string
-	OutputTokens  int // the most tokens to generate; 0 leaves it to the server
-	ContextLength int // Ollama's num_ctx; 0 leaves it to the server. Other servers fix it at their start
+	OutputTokens  int  // the most tokens to generate; 0 leaves it to the server
+	IgnoreEOS     bool // go on to OutputTokens; what Ollama has nothing for
+	ContextLength int  // Ollama's num_ctx; 0 leaves it to the server. Other servers fix it at their start
 	Temperature   float64
 	Seed          int64
 	Priority      *int // of servers that schedule by it, as vLLM can; nil: not sent

@@ -8,6 +8,8 @@ type openAIBody struct {
 	Messages      []openAIMessage `json:"messages,omitempty"`
 	Prompt        string          `json:"prompt,omitempty"`
 	MaxTokens     int             `json:"max_tokens,omitempty"`
+	IgnoreEOS     bool            `json:"ignore_eos,omitempty"` // vLLM, SGLang, llama.cpp, TensorRT-LLM
+	MinTokens     int             `json:"min_tokens,omitempty"` // vLLM: other stops than the end of text
 	Temperature   float64         `json:"temperature"`
 	Seed          int64           `json:"seed"`
 	Priority      *int            `json:"priority,omitempty"`
@@ -25,7 +27,13 @@ type streamOptions struct {
 }
 
 func openAIRequest(r Request) openAIBody {
+	least := 0
+	if r.IgnoreEOS {
+		least = r.OutputTokens
+	}
 	return openAIBody{
+		IgnoreEOS:     r.IgnoreEOS,
+		MinTokens:     least,
 		Model:         r.Model,
 		MaxTokens:     r.OutputTokens,
 		Temperature:   r.Temperature,
