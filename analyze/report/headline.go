@@ -42,6 +42,9 @@ func (d *Document) breachLines() []string {
 	if d.Recovery != nil {
 		third = "Recovery: " + d.Recovery.words() + " " + third
 	}
+	if rest := d.otherClasses(); rest != "" {
+		first += " " + rest
+	}
 	return []string{first, second, third}
 }
 

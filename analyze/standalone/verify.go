@@ -54,7 +54,9 @@ func verification(res verdict.Result, p *plan.Plan) (v plan.Verification, l admi
 	switch {
 	case res.FirstBreach == nil:
 		return v, l, "there is no first breach, so nothing to keep away from the service"
-	case res.Limits == nil || !res.Limits.Applies:
+	case res.Limits == nil:
+		return v, l, "no limits follow from this run"
+	case !res.Limits.Applies:
 		return v, l, res.Limits.Reason
 	}
 	at := res.At(verdict.PhaseRamp, res.FirstBreach.Level())

@@ -102,7 +102,11 @@ func judgeClasses(run Run, classes []Class) Result {
 			b.Class = c.Name
 			if r.FirstBreach == nil || b.Level().Compare(r.FirstBreach.Level()) < 0 {
 				r.FirstBreach = b
+				r.explainBy(one)
 			}
+		}
+		if i == 0 && one.FirstBreach == nil {
+			r.explainBy(one)
 		}
 		r.Steps, r.Phases, r.Classes = append(r.Steps, one.Steps...), append(r.Phases, one.Phases...), append(r.Classes, x)
 		r.joinCapacity(one.Capacity, i == 0)
@@ -114,6 +118,12 @@ func judgeClasses(run Run, classes []Class) Result {
 	r.Checks = append(runChecks(run, missing), stepChecks(r.Steps)...)
 	r.joinStates()
 	return r
+}
+
+// explainBy takes over what explains a run from the class that broke first, else from the first class.
+func (r *Result) explainBy(one Result) {
+	r.Scaling, r.TradeOffs, r.Saturation = one.Scaling, one.TradeOffs, one.Saturation
+	r.Recovery, r.Attribution, r.Limits, r.Verification = one.Recovery, one.Attribution, one.Limits, one.Verification
 }
 
 // joinStates gives the run the state of the class that says most: a breach of one is a breach, and

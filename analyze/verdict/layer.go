@@ -104,7 +104,7 @@ func (r *Result) attribute(run Run) {
 func (r *Result) ramps(run Run) map[int][]Step {
 	out := map[int][]Step{}
 	for _, s := range run.Steps {
-		if s.Phase != PhaseRamp || s.Class != "" || s.Start == nil || s.End == nil {
+		if s.Phase != PhaseRamp || s.Start == nil || s.End == nil {
 			continue
 		}
 		if at := r.At(PhaseRamp, s.Level()); at != nil && slices.ContainsFunc(at.Rounds, func(x RoundResult) bool { return x.Round == s.Round && x.Step == s.Step && x.Valid }) {

@@ -64,6 +64,7 @@ type Result struct {
 	Steps        []StepResult // baseline, the ladder ascending, recovery
 	Capacity     []CapacityResult
 	Phases       []PhaseResult // soak, fluctuations and drills
+	Classes      []ClassResult // where the plan has classes of requests
 	Scaling      *Scaling
 	TradeOffs    []TradeOff   // between neighbouring steps of the ladder
 	Saturation   []Saturation // of each service and resource signal
@@ -73,7 +74,6 @@ type Result struct {
 	Limits       *Limits       // admission limits; nil where no step held
 	Checks       []Check       // of the whole run, for the validity box
 	Notes        []string      // what a reader must know to read the verdict rightly
-	Classes      []ClassResult // where the plan has classes of requests
 }
 
 // Step returns the result of one concurrency in one phase, or nil.

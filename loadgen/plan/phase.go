@@ -105,6 +105,9 @@ func (p *Plan) Bounds(s Stage) Step {
 		if s.Rate > 0 {
 			return p.Verification.Step
 		}
+		after := p.Step // one round must tell as much as all rounds of the baseline
+		after.Requests *= max(p.Rounds, 1)
+		return after
 	}
 	return p.Step
 }
