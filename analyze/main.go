@@ -47,14 +47,18 @@ func run(args []string, stdout, stderr io.Writer) int {
 	app.UsageWriter(stdout)
 	app.ErrorWriter(stderr)
 	ended := -1
-	app.Terminate(func(status int) { ended = status }) // --help and --version
+	app.Terminate(func(status int) { // --help and --version; parsing goes on, and would print the help again
+		ended = status
+		app.UsageWriter(io.Discard)
+		app.ErrorWriter(io.Discard)
+	})
 	// Prometheus, which is built in, has much to say at level info: by default only what is wrong is shown.
 	logConfig := &promslog.Config{Level: promslog.NewLevel(), Format: promslog.NewFormat(), Writer: stderr}
 	app.Flag("log.level", "Only log messages of this level or above: debug, info, warn, error.").Default("warn").SetValue(logConfig.Level)
 	app.Flag("log.format", "Format of log messages: logfmt or json.").Default("logfmt").SetValue(logConfig.Format)
 
 	commands := map[string]command{}
-	for _, add := range []func(*kingpin.Application) (string, command){addStandalone, addReport, addCompare, addList, addStore, addSimulator} {
+	for _, add := range []func(*kingpin.Application) (string, command){addStandalone, addReport, addCompare, addList, addStore, addKnownAnswers, addSimulator} {
 		name, do := add(app)
 		commands[name] = do
 	}

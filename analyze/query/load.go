@@ -89,6 +89,9 @@ func (l *loader) describe() *verdict.Run {
 	run := &verdict.Run{ID: l.RunID, Service: l.SLO.Service, Objectives: objectives(l.SLO)}
 	if m := l.Manifest; m != nil {
 		run.Manifest, run.State, run.Reason = true, string(m.State), m.Reason
+		for _, c := range m.Classes {
+			run.Classes = append(run.Classes, verdict.Class{Name: c.Name, Objectives: c.Objectives})
+		}
 		run.Ladder, run.Rates, run.Rounds, run.Conditions = slices.Clone(m.Ladder), slices.Clone(m.Rates), m.Rounds, m.Conditions
 	}
 	return run

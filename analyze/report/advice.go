@@ -144,6 +144,7 @@ func (d *Document) claimLimits() []string {
 				tested = append(tested, s.Level())
 			}
 		}
+		tested = slices.Compact(tested) // classes share their levels
 		if len(tested) > 0 {
 			out = append(out, fmt.Sprintf("Tested at %s %s, and nowhere between or above.", tested[0].Kind(), level.List(tested)))
 		}

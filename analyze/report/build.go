@@ -48,6 +48,7 @@ func New(run verdict.Run, res verdict.Result, meta Meta) *Document {
 		d.Capacity = append(d.Capacity, Capacity{c.Name, c.MinConcurrency, c.Verdict, c.Reason, c.Owner, c.Action})
 	}
 	d.Phases = phases(res)
+	d.Classes = classes(res)
 	d.Recovery = d.recovery()
 	d.FirstBreach = d.firstBreach()
 	d.DoNow = d.doNow()
@@ -186,9 +187,9 @@ func objectiveResult(o verdict.ObjectiveResult) ObjectiveResult {
 }
 
 // step finds a step of the document.
-func (d *Document) step(phase string, at level.Level) *Step {
+func (d *Document) step(phase string, at level.Level, class string) *Step {
 	for i := range d.Steps {
-		if d.Steps[i].Phase == phase && d.Steps[i].Level() == at {
+		if d.Steps[i].Phase == phase && d.Steps[i].Level() == at && d.Steps[i].Class == class {
 			return &d.Steps[i]
 		}
 	}
@@ -214,6 +215,24 @@ func (d *Document) LadderKind() string {
 	return level.Level{}.Kind()
 }
 
+// charted is the ladder as it is drawn: of classes the one that broke first, else the first.
+func (d *Document) charted() []Step {
+	class := ""
+	if len(d.Classes) > 0 {
+		class = d.Classes[0].Name
+	}
+	if d.FirstBreach != nil {
+		class = d.FirstBreach.Class
+	}
+	var out []Step
+	for _, s := range d.ladder() {
+		if s.Class == class {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 // recovery puts the first baseline step beside the first recovery step.
 func (d *Document) recovery() *Recovery {
 	var r Recovery
@@ -237,7 +256,7 @@ func (d *Document) firstBreach() *FirstBreach {
 		return nil
 	}
 	return &FirstBreach{Concurrency: b.Concurrency, Rate: b.Rate, LastOK: b.LastOK, LastOKRate: b.LastOKRate,
-		Undecided: list(b.Undecided), UndecidedRates: b.UndecidedRates, Objective: b.Objective, Also: list(b.Also),
+		Undecided: list(b.Undecided), UndecidedRates: b.UndecidedRates, Class: b.Class, Objective: b.Objective, Also: list(b.Also),
 		Bad: b.Bad, Total: b.Total, Slow: b.Slow, Failed: b.Failed, CI: pair(b.CI), RoundsBreached: b.RoundsBreached, Rounds: b.Rounds,
 		Began: instant(b.Began), Beside: d.beside(b), Owner: b.Owner, Action: b.Action, Runbook: b.Runbook}
 }

@@ -49,8 +49,9 @@ type Document struct {
 	Objectives  []Objective       `json:"objectives"`
 	Steps       []Step            `json:"steps"`
 	Capacity    []Capacity        `json:"capacity"`
-	Phases      []Phase           `json:"phases,omitempty"` // soak, fluctuations, drills
-	Recovery    *Recovery         `json:"recovery"`         // null: one of the two was not measured
+	Classes     []Class           `json:"classes,omitempty"` // a verdict for each class of requests
+	Phases      []Phase           `json:"phases,omitempty"`  // soak, fluctuations, drills
+	Recovery    *Recovery         `json:"recovery"`          // null: one of the two was not measured
 	Validity    []Check           `json:"validity"`
 	Notes       []string          `json:"notes"`
 	Claim       []string          `json:"claim_limits"`
@@ -78,6 +79,7 @@ type FirstBreach struct {
 	LastOKRate     *float64    `json:"last_ok_rate,omitempty"`
 	Undecided      []int       `json:"undecided"` // lower steps that neither held nor broke
 	UndecidedRates []float64   `json:"undecided_rates,omitempty"`
+	Class          string      `json:"class,omitempty"` // of the requests
 	Objective      string      `json:"objective"`
 	Also           []string    `json:"also"` // further objectives that broke at the same step
 	Bad            int64       `json:"bad"`

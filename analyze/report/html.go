@@ -30,6 +30,7 @@ type page struct {
 	Gauges   table
 	Facts    []fact
 	Near     table
+	Classed  table
 	Later    table
 	Parts    table
 	After    table
@@ -83,10 +84,10 @@ func (d *Document) page() page {
 		Document: d, Style: template.CSS(pageStyle), //nolint:gosec // our own file
 		Word: verdictWord(d.State), Span: clock(d.From) + " to " + clock(d.To),
 		User: d.groupedUserTable(), Machine: d.machineTable(), Verdicts: d.objectiveTable(), Once: d.capacityTable(), Gauges: d.gaugeTable(),
-		Later: d.phaseTable(), Parts: d.partTable(), After: d.recoveryTable(), Readings: d.readingsTable(), Fixed: d.conditionsTable(), Asked: d.queryTable(),
+		Classed: d.classTable(), Later: d.phaseTable(), Parts: d.partTable(), After: d.recoveryTable(), Readings: d.readingsTable(), Fixed: d.conditionsTable(), Asked: d.queryTable(),
 		Ladder: d.ladderFigures(), SLOText: d.meta.SLO, PlanText: d.meta.Plan, Worst: verdict.Passed,
 	}
-	for _, s := range d.ladder() {
+	for _, s := range d.charted() {
 		p.Rungs = append(p.Rungs, d.rung(s))
 	}
 	for _, c := range d.Validity {

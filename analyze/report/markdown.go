@@ -20,6 +20,7 @@ func (d *Document) WriteMarkdown(w io.Writer) error {
 	fmt.Fprintf(&b, "Service %s, %s to %s.\n\n", escape(orUnknown(d.Service)), clock(d.From), clock(d.To))
 	section(&b, "Can the measurement be believed?", d.validityTable())
 	bullets(&b, "What to do now", d.DoNow)
+	section(&b, "By class of requests", d.classTable())
 	section(&b, "Steps", d.userTable())
 	part(&b, "Mean (maximum) of service and machine meanwhile:", d.machineTable())
 	section(&b, "Objectives by step", d.objectiveTable())
@@ -67,7 +68,7 @@ type fact struct{ Name, Value string }
 func (d *Document) breachFacts() []fact {
 	b := d.FirstBreach
 	o, _ := d.objectiveNamed(b.Objective)
-	r := d.resultAt(b.Level(), b.Objective)
+	r := d.resultAt(b.Level(), b.Class, b.Objective)
 	var rounds []string
 	for _, x := range r.PerRound {
 		rounds = append(rounds, fmt.Sprintf("round %d: %d of %d", x.Round, x.Bad, x.Total))
@@ -80,7 +81,7 @@ func (d *Document) breachFacts() []fact {
 		between += fmt.Sprintf(" (undecided: %s)", level.List(undecided))
 	}
 	facts := []fact{
-		{"Objective", b.Objective + ", " + o.Text},
+		{"Objective", b.Objective + ", " + o.Text + ofClass(b.Class)},
 		{"Between", between},
 		{"Missed", r.missed()},
 		{"Of these", fmt.Sprintf("%s slow, %s failed", grouped(b.Slow), grouped(b.Failed))},

@@ -57,10 +57,14 @@ func (t *table) note(s string) {
 
 // stepName names a step: the ladder by its level, the others by their phase as well.
 func (s Step) name() string {
-	if s.Phase == verdict.PhaseRamp {
-		return s.Level().String()
+	name := s.Level().String()
+	if s.Phase != verdict.PhaseRamp {
+		name = s.Phase + " " + name
 	}
-	return fmt.Sprintf("%s %s", s.Phase, s.Level())
+	if s.Class != "" {
+		name += " " + s.Class
+	}
+	return name
 }
 
 // roundsCell says how many rounds count, of how many.

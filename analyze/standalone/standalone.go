@@ -48,7 +48,12 @@ func Run(ctx context.Context, o Options) (out Outcome, err error) {
 		return out, err
 	}
 	if !o.simulated() {
-		if err := run.Reach(ctx, f.plan, o.RunID); err != nil {
+		note := time.AfterFunc(2*time.Second, func() {
+			fmt.Fprintf(o.Progress, "waiting a little for the first answer of %s\n", f.plan.Target.URL)
+		})
+		err := run.Reach(ctx, f.plan, o.RunID)
+		note.Stop()
+		if err != nil {
 			return out, usage(err)
 		}
 	}

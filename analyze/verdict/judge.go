@@ -19,6 +19,14 @@ const (
 // tests each objective, and looks for the smallest step of the ladder that broke one. It is pure:
 // the order of run.Steps makes no difference, and the same run gives the same result.
 func Judge(run Run) Result {
+	if classes := classesOf(run); len(classes) > 0 {
+		return judgeClasses(run, classes)
+	}
+	return judgeOne(run)
+}
+
+// judgeOne judges a run whose requests are all alike.
+func judgeOne(run Run) Result {
 	var r Result
 	missing := missingEdges(run)
 	void := runChecks(run, missing)

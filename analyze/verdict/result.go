@@ -64,6 +64,7 @@ type Result struct {
 	Steps       []StepResult // baseline, the ladder ascending, recovery
 	Capacity    []CapacityResult
 	Phases      []PhaseResult // soak, fluctuations and drills
+	Classes     []ClassResult // where the plan has classes of requests
 	Checks      []Check       // of the whole run, for the validity box
 	Notes       []string      // what a reader must know to read the verdict rightly
 }
@@ -92,6 +93,7 @@ type FirstBreach struct {
 	LastOKRate     *float64  // likewise, of rates
 	Undecided      []int     // steps below that neither held nor broke
 	UndecidedRates []float64 // likewise, of rates
+	Class          string    // of the requests; "" where the plan has none
 	Widened        bool      // one of them lies between the last ok and the breach
 	Objective      string
 	Also           []string // further objectives that broke at the same step

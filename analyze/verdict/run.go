@@ -11,6 +11,7 @@ type Run struct {
 	Objectives []Objective // every objective of the SLO file, in its order
 	Ladder     []int       // concurrencies of the ramp as planned; empty when unknown, or of rates
 	Rates      []float64   // rates of the ramp as planned, of an open loop
+	Classes    []Class     // of a mix of requests, as planned; nil where all are alike
 	Rounds     int         // rounds planned; 0 when unknown
 	State      string      // of the manifest: running, complete, interrupted; "" without one
 	Reason     string      // the manifest's reason for that state
@@ -77,6 +78,10 @@ type Step struct {
 	Name   string       // of a drill
 	Load   *level.Curve // how a fluctuating load goes; nil where it is held
 	Events []Event      // what was done to the target
+
+	// Mix is the step over all classes of requests, as far as the load is checked by it; nil where the
+	// plan has none.
+	Mix *Step
 
 	Unscraped bool
 	Stopped   string   // what cut it short: "error_ratio: …" for the stop rule, "interrupted"

@@ -45,7 +45,7 @@ func newGate(step Step) *gate {
 }
 
 // admit opens the gate for one request, or says that nothing more is sent.
-func (g *gate) admit() (w record.Window, now time.Time, ok bool) {
+func (g *gate) admit(class int) (w record.Window, now time.Time, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now = time.Now()
@@ -62,16 +62,16 @@ func (g *gate) admit() (w record.Window, now time.Time, ok bool) {
 		g.sent++
 		g.outstanding++
 	}
-	g.step.Recorder.Sent(now)
+	g.sentBy(class, now)
 	return g.window, now, true
 }
 
 // settle takes note of a request that has ended.
-func (g *gate) settle(w record.Window, started time.Time, o wire.Outcome) (now time.Time) {
+func (g *gate) settle(class int, w record.Window, started time.Time, o wire.Outcome) (now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now = time.Now()
-	g.step.Recorder.Returned(now)
+	g.returnedBy(class, now)
 	g.finished++
 	if w != record.Measure {
 		return now
@@ -92,6 +92,22 @@ func (g *gate) settle(w record.Window, started time.Time, o wire.Outcome) (now t
 		g.close()
 	}
 	return now
+}
+
+func (g *gate) sentBy(class int, now time.Time) {
+	if r, ok := g.step.Recorder.(ClassRecorder); ok && g.step.Classes != nil {
+		r.SentBy(class, now)
+		return
+	}
+	g.step.Recorder.Sent(now)
+}
+
+func (g *gate) returnedBy(class int, now time.Time) {
+	if r, ok := g.step.Recorder.(ClassRecorder); ok && g.step.Classes != nil {
+		r.ReturnedBy(class, now)
+		return
+	}
+	g.step.Recorder.Returned(now)
 }
 
 // beginMeasure is called when the first measured request is about to be sent. The lock is held.

@@ -32,6 +32,21 @@ type Recorder interface {
 	Record(q record.Request) error // an error ends the step
 }
 
+// ClassRecorder is told of which class the request is that was sent, or returned.
+type ClassRecorder interface {
+	Recorder
+	SentBy(class int, now time.Time)
+	ReturnedBy(class int, now time.Time)
+}
+
+// Class is one kind of request of a mix.
+type Class struct {
+	Sender Sender
+	// MaxInFlight, in an open loop: a request of the class is dropped while so many of all classes are
+	// in flight. Of two classes the one with the lower limit is shed first. 0: the step's own.
+	MaxInFlight int
+}
+
 // Step is what is sent, and until when.
 type Step struct {
 	Bounds   plan.Step
@@ -39,7 +54,9 @@ type Step struct {
 	Warmup   int                // requests that have to finish before measuring begins
 	Body     func(n int) []byte // the body of the step's n-th request, counted from 0; called concurrently
 	Sender   Sender
-	Recorder Recorder
+	Recorder Recorder        // a ClassRecorder where there are Classes
+	Classes  []Class         // nil: all requests are alike
+	ClassOf  func(n int) int // the class of the step's n-th request, by its place in Classes
 	Grace    time.Duration   // how long requests in flight may go on after an interruption
 	Abort    <-chan struct{} // closed: end at once; nil: never
 }
@@ -68,3 +85,27 @@ type Summary struct {
 
 // Interrupted is the Stopped text of a step that was interrupted from outside.
 const Interrupted = "interrupted"
+
+// class is the class of the n-th request.
+func (s Step) class(n int) int {
+	if s.Classes == nil {
+		return 0
+	}
+	return s.ClassOf(n)
+}
+
+// sender sends the requests of a class.
+func (s Step) sender(class int) Sender {
+	if s.Classes == nil {
+		return s.Sender
+	}
+	return s.Classes[class].Sender
+}
+
+// limit is how many requests may be in flight for one more of a class to be sent.
+func (s Step) limit(class, maxInFlight int) int {
+	if s.Classes == nil || s.Classes[class].MaxInFlight == 0 {
+		return maxInFlight
+	}
+	return min(maxInFlight, s.Classes[class].MaxInFlight)
+}

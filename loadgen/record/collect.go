@@ -162,6 +162,21 @@ func (s *Step) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
+// At is the step as a scrape at a given time would see it, for load that runs in a time of its own.
+func (s *Step) At(now time.Time) prometheus.Collector { return stepAt{s, now} }
+
+type stepAt struct {
+	*Step
+	now time.Time
+}
+
+// Collect implements prometheus.Collector.
+func (s stepAt) Collect(ch chan<- prometheus.Metric) {
+	for _, m := range s.snapshot(s.now) {
+		ch <- m
+	}
+}
+
 func (s *Step) snapshot(now time.Time) []prometheus.Metric {
 	s.mu.Lock()
 	defer s.mu.Unlock()

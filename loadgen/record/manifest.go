@@ -51,6 +51,7 @@ type Manifest struct {
 	Ladder     []int             `json:"ladder"`             // concurrencies of the ramp; empty in an open loop
 	Rates      []float64         `json:"rates,omitempty"`    // rates of the ramp, in requests per second; only in an open loop
 	Arrivals   string            `json:"arrivals,omitempty"` // poisson or constant; only in an open loop
+	Classes    []ManifestClass   `json:"classes,omitempty"`  // the mix of requests, where the plan has one
 	Steps      []ManifestStep    `json:"steps"`              // in the order in which they began
 	// FinalScrape says whether every live step's final values were seen to be scraped.
 	FinalScrape string `json:"final_scrape,omitempty"` // "confirmed", "not_confirmed: …"
@@ -84,6 +85,15 @@ type ManifestStep struct {
 // Level is the load of the step.
 func (s ManifestStep) Level() level.Level {
 	return level.Level{Concurrency: s.Concurrency, Rate: s.Rate}
+}
+
+// ManifestClass is one class of the mix of requests.
+type ManifestClass struct {
+	Name        string   `json:"name"`
+	Weight      int      `json:"weight"`
+	Priority    *int     `json:"priority,omitempty"`
+	MaxInFlight int      `json:"max_in_flight,omitempty"`
+	Objectives  []string `json:"objectives,omitempty"` // that it is held to; left out: all
 }
 
 // Event is something that was done to the target during a step.

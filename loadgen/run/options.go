@@ -68,7 +68,7 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Dir == "":
 		return o, errors.New("a run needs a directory: name one with --out")
 	}
-	if err := record.ValidRunID(o.RunID); err != nil {
+	if err := errors.Join(record.ValidRunID(o.RunID), o.Plan.CheckObjectives(o.SLO)); err != nil {
 		return o, err
 	}
 	if o.Progress == nil {

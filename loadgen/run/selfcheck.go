@@ -31,9 +31,12 @@ type selfCheck struct {
 }
 
 // checkSelf starts the check of a step; without a Target that counts it checks nothing.
-func (r *Runner) checkSelf(live *record.Step) *selfCheck {
+func (r *Runner) checkSelf(live lives) *selfCheck {
 	c := &selfCheck{done: make(chan struct{}), ended: make(chan struct{})}
 	target, ok := r.target.(reader)
+	if ok && len(r.classes) > 0 {
+		target = reads(r.classes)
+	}
 	if !ok {
 		close(c.ended)
 		return c

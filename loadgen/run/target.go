@@ -44,7 +44,7 @@ func NewTarget(p *plan.Plan, runID string) (Target, error) {
 		client: client, dialect: dialect, prompts: prompts, sha256: prompts.SHA256(),
 		ask: wire.Request{
 			Model: p.Target.Model, OutputTokens: p.Fixed.OutputTokens, ContextLength: p.Fixed.ContextLength,
-			Temperature: p.Fixed.Temperature, Seed: p.Fixed.Seed,
+			Temperature: p.Fixed.Temperature, Seed: p.Fixed.Seed, Priority: p.Fixed.Priority,
 		},
 	}, nil
 }

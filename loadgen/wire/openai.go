@@ -10,6 +10,7 @@ type openAIBody struct {
 	MaxTokens     int             `json:"max_tokens,omitempty"`
 	Temperature   float64         `json:"temperature"`
 	Seed          int64           `json:"seed"`
+	Priority      *int            `json:"priority,omitempty"`
 	Stream        bool            `json:"stream"`
 	StreamOptions streamOptions   `json:"stream_options"`
 }
@@ -29,6 +30,7 @@ func openAIRequest(r Request) openAIBody {
 		MaxTokens:     r.OutputTokens,
 		Temperature:   r.Temperature,
 		Seed:          r.Seed,
+		Priority:      r.Priority,
 		Stream:        true,
 		StreamOptions: streamOptions{IncludeUsage: true},
 	}
