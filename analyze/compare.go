@@ -34,6 +34,13 @@ func addCompare(app *kingpin.Application) (string, command) {
 			}
 			read = append(read, r)
 		}
+		for i, r := range read {
+			for _, other := range read[:i] {
+				if r.Report.Run == other.Report.Run {
+					return 0, &compare.InputError{Text: fmt.Sprintf("%s and %s are both run %s: a run can't be compared with itself, and two runs under one ID can't be told apart", other.Dir, r.Dir, r.Report.Run)}
+				}
+			}
+		}
 		res := compare.Compare(read[0], read[1], compare.Options{Intended: *intended, Same: read[2:]})
 		if err := res.WriteMarkdown(e.stdout); err != nil {
 			return 0, err

@@ -85,13 +85,13 @@ func Compare(a, b Run, o Options) *Result {
 	r.FirstBreach = firstBreach(a, b)
 	r.unknown(a, b)
 	if keys := unintended(r.Differences); len(keys) > 0 {
-		r.Outcome = NotComparable
+		r.Outcome, r.FirstBreach.Suspected = NotComparable, ""
 		r.Reason = fmt.Sprintf("the runs differ in %s; declare what the comparison is about with --intended", strings.Join(keys, ", "))
 		return r
 	}
 	for _, run := range []Run{a, b} {
 		if s := run.Report.State; s == verdict.Invalid || s == verdict.NoData {
-			r.Outcome = NotComparable
+			r.Outcome, r.FirstBreach.Suspected = NotComparable, ""
 			r.Reason = fmt.Sprintf("run %s is %s: %s", run.Report.Run, s, run.Report.Reason)
 			return r
 		}
@@ -105,7 +105,7 @@ func Compare(a, b Run, o Options) *Result {
 	for _, p := range pairs {
 		r.Levels = append(r.Levels, p.name())
 	}
-	r.Measures = measure(pairs)
+	r.Measures = r.sameObjectives(measure(pairs))
 	r.floor(a, o)
 	r.decide()
 	r.Measures = append(r.Measures, readings(pairs)...)
@@ -215,7 +215,7 @@ func values(s report.Step, of func(report.Round) *float64) []float64 {
 func shares(pairs []pair) []Measure {
 	var out []Measure
 	for _, o := range pairs[0].a.Objectives {
-		m := Measure{Name: "share that missed " + o.Name, Unit: "share", Margin: minShare * o.Allowance, worse: +1}
+		m := Measure{Name: missed(o.Name), Unit: "share", Margin: minShare * o.Allowance, worse: +1}
 		var tables []table
 		for _, p := range pairs {
 			a, b := objective(p.a, o.Name), objective(p.b, o.Name)
@@ -235,6 +235,23 @@ func shares(pairs []pair) []Measure {
 	}
 	return out
 }
+
+// sameObjectives leaves out the shares of an objective that isn't the same in both runs: declared or not, a share that
+// missed 700 ms says nothing about one that missed 900 ms.
+func (r *Result) sameObjectives(ms []Measure) []Measure {
+	for _, d := range r.Differences {
+		name, ok := strings.CutPrefix(d.Key, "slo.")
+		i := slices.IndexFunc(ms, func(m Measure) bool { return m.Name == missed(name) })
+		if !ok || i < 0 {
+			continue
+		}
+		ms = slices.Delete(ms, i, i+1)
+		r.Notes = append(r.Notes, fmt.Sprintf("The share that missed %s isn't compared: the objective is not the same in both runs.", name))
+	}
+	return ms
+}
+
+func missed(objective string) string { return "share that missed " + objective }
 
 func objective(s report.Step, name string) *report.ObjectiveResult {
 	for i := range s.Objectives {
@@ -327,11 +344,32 @@ func (m *Measure) judge() {
 		m.Outcome = side(m.worse < 0)
 	case low >= down && high <= m.Margin:
 		m.Outcome = NoDifference
+		if at := m.apart(down); at != "" {
+			m.Outcome, m.Reason = Inconclusive, "none over all levels, but "+at+" alone differs by more than the margin"
+		}
 	case (low > m.Margin || high < down) && !sure:
 		m.Outcome, m.Reason = Inconclusive, "beyond the margin, but chance isn't ruled out"
 	default:
 		m.Outcome, m.Reason = Inconclusive, "the interval reaches over the margin"
 	}
+}
+
+// apart is the first level at which the runs differ by more than the margin: over all levels a change at one of them
+// is diluted, and opposite ones cancel out.
+func (m *Measure) apart(down float64) string {
+	for _, s := range m.PerStep {
+		if s.A == nil || s.B == nil {
+			continue
+		}
+		change := *s.B - *s.A
+		if m.Unit == "ratio" {
+			change = *s.B / *s.A - 1
+		}
+		if change > m.Margin || change < down {
+			return "level " + s.Level
+		}
+	}
+	return ""
 }
 
 func side(worse bool) Outcome {

@@ -3,6 +3,7 @@ package compare
 import (
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,7 +46,6 @@ func TestOutcomes(t *testing.T) {
 		"more tokens but later":               {made("b", 1.2, 1.2, 3, 2), TradeOff},
 		"less throughput":                     {made("b", 1, 0.8, 3, 2), Regression},
 		"more misses":                         {made("b", 1, 1, 30, 2), Regression},
-		"fewer misses":                        {made("b", 1, 1, 3, 3), NoDifference},
 		"slower by less than is worth naming": {made("b", 1.02, 1, 3, 2), NoDifference},
 		"on the edge of it":                   {made("b", 1.05, 1, 3, 2), Inconclusive},
 	} {
@@ -89,6 +89,60 @@ func TestGate(t *testing.T) {
 	if got := Compare(a, b, Options{Intended: []string{"engine_version", "plan"}}); got.Outcome != NotComparable || !strings.Contains(got.Reason, "the client was the bottleneck") {
 		t.Errorf("%s: %s", got.Outcome, got.Reason)
 	}
+}
+
+// An objective that was changed on purpose gives no share to compare.
+func TestChangedObjective(t *testing.T) {
+	a, b := made("a", 1, 1, 3, 1), made("b", 1, 1, 30, 2)
+	a.Report.Objectives = []report.Objective{{Name: "ttft", Text: "TTFT ≤ 700 ms"}}
+	b.Report.Objectives = []report.Objective{{Name: "ttft", Text: "TTFT ≤ 600 ms"}}
+	got := Compare(a, b, Options{Intended: []string{"slo"}})
+	if got.Outcome != NoDifference || !strings.Contains(strings.Join(got.Notes, " "), "missed ttft isn't compared") {
+		t.Errorf("%s: %s, %q", got.Outcome, got.Reason, got.Notes)
+	}
+}
+
+// One level alone that is 12 % slower is diluted to 3 % over four: that is neither shown nor ruled out.
+func TestOneLevelAlone(t *testing.T) {
+	a, b := made("a", 1, 1, 3, 1), made("b", 1, 1, 3, 2)
+	for i := range b.Report.Steps[3].Rounds {
+		*b.Report.Steps[3].Rounds[i].Latency.TTFT.P95 *= 1.12
+	}
+	if got := Compare(a, b, Options{}); got.Outcome != Inconclusive || !strings.Contains(got.Measures[0].Reason, "level 8") {
+		t.Errorf("%s: %s", got.Outcome, got.Reason)
+	}
+}
+
+// Two runs without a miss don't show that few more requests would miss in one of them: 0 of 100 leaves 3.7 points.
+func TestNoMissesAreNoProof(t *testing.T) {
+	_, diff, ci, _ := mantelHaenszel([]table{{0, 100, 0, 100}})
+	if diff != 0 || ci[1] < 0.0365 || ci[0] > -0.0365 {
+		t.Errorf("%v in %v", diff, ci)
+	}
+}
+
+// Runs of the very same thing, with rounds that differ by 10 %: hardly any is called worse or better.
+func TestRunsOfTheSameDiffer(t *testing.T) {
+	rng, claims := rand.New(rand.NewPCG(1, 2)), 0
+	for range 400 {
+		a, b := made("a", 1, 1, 3, 1), made("b", 1, 1, 3, 1)
+		for _, r := range []Run{a, b} {
+			for i := range r.Report.Steps {
+				for k := range r.Report.Steps[i].Rounds {
+					*r.Report.Steps[i].Rounds[k].Latency.TTFT.P95 *= math.Exp(0.1 * rng.NormFloat64())
+					*r.Report.Steps[i].Rounds[k].Throughput.Tokens *= math.Exp(0.1 * rng.NormFloat64())
+				}
+			}
+		}
+		switch Compare(a, b, Options{}).Outcome {
+		case Regression, Improvement, TradeOff:
+			claims++
+		}
+	}
+	if claims > 20 {
+		t.Errorf("%d of 400 pairs of the same were called different, more than 5 %%", claims)
+	}
+	t.Logf("%d of 400", claims)
 }
 
 // The p values are those of the exact distributions: 2/C(6,3) and 2/C(6,3)⁴.

@@ -133,7 +133,7 @@ type table struct{ badA, nA, badB, nB float64 }
 // mantelHaenszel is the Cochran–Mantel–Haenszel test without continuity correction (p), and the common risk
 // difference B − A with its 95 % interval (Sato, Greenland and Robins, Biometrics 45, 1989).
 func mantelHaenszel(tables []table) (p, diff float64, ci [2]float64, ok bool) {
-	var excess, variance, weights, sum, sp, sq float64
+	var excess, variance, weights, sum, sp, sq, allA, allB float64
 	for _, t := range tables {
 		n := t.nA + t.nB
 		if t.nA < 1 || t.nB < 1 || n < 2 {
@@ -142,6 +142,7 @@ func mantelHaenszel(tables []table) (p, diff float64, ci [2]float64, ok bool) {
 		bad := t.badA + t.badB
 		excess += t.badB - bad*t.nB/n
 		variance += t.nA * t.nB * bad * (n - bad) / (n * n * (n - 1))
+		allA, allB = allA+t.nA, allB+t.nB
 		w := t.nA * t.nB / n
 		weights += w
 		sum += w * (t.badB/t.nB - t.badA/t.nA)
@@ -153,6 +154,9 @@ func mantelHaenszel(tables []table) (p, diff float64, ci [2]float64, ok bool) {
 	}
 	diff = sum / weights
 	half := 1.959964 * math.Sqrt(math.Max(0, diff*sp+sq)) / weights
+	// The formula has no width where nobody missed anything. The interval is never narrower than the exact bound on
+	// 0 of n (−ln 0.025)/n of the smaller run.
+	half = math.Max(half, -math.Log(0.025)/math.Min(allA, allB))
 	ci = [2]float64{diff - half, diff + half}
 	if variance == 0 {
 		return 1, diff, ci, true
