@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"firstbreach/analyze/analysis"
+	"firstbreach/analyze/compare"
 	"firstbreach/analyze/standalone"
 	"firstbreach/analyze/store"
 	"firstbreach/internal/release"
@@ -57,7 +58,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	app.Flag("log.format", "Format of log messages: logfmt or json.").Default("logfmt").SetValue(logConfig.Format)
 
 	commands := map[string]command{}
-	for _, add := range []func(*kingpin.Application) (string, command){addStandalone, addReport, addStore, addKnownAnswers, addSimulator} {
+	for _, add := range []func(*kingpin.Application) (string, command){addStandalone, addReport, addCompare, addList, addStore, addKnownAnswers, addSimulator} {
 		name, do := add(app)
 		commands[name] = do
 	}
@@ -104,7 +105,8 @@ func exitStatus(err error) int {
 	var file *strictyaml.Error
 	var usage *standalone.UsageError
 	var noRun *analysis.NoRunError
-	if errors.As(err, &file) || errors.As(err, &usage) || errors.As(err, &noRun) {
+	var input *compare.InputError
+	if errors.As(err, &input) || errors.As(err, &file) || errors.As(err, &usage) || errors.As(err, &noRun) {
 		return exitUsage
 	}
 	return exitFailed
