@@ -29,13 +29,14 @@ type Set struct {
 
 // Scenario is a stretch of time of which it is known what must fire: what a rule test plays.
 type Scenario struct {
-	Name   string
-	Feed   []sli.Feed
-	Broken bool          // the feed's broken values rather than its healthy ones
-	Idle   bool          // the feed's series are there and stand still
-	At     time.Duration // after the beginning
-	Quiet  []string      // names of alerts that must not fire
-	Firing []Firing
+	Name      string
+	Objective string // "" for one of a target
+	Feed      []sli.Feed
+	Broken    bool          // the feed's broken values rather than its healthy ones
+	Idle      bool          // the feed's series are there and stand still
+	At        time.Duration // after the beginning
+	Quiet     []string      // names of alerts that must not fire
+	Firing    []Firing
 }
 
 // Firing is one alert that must fire, with the labels that its series have and its value.
@@ -50,6 +51,4 @@ type Alert struct {
 	Rule      rulefmt.Rule
 	Objective string // "" for one that watches a target
 	Source    string // where it is read from: engine, host, gpu, probe; "" for expressions and recovery
-	Owner     string
-	Severity  string
 }

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"fmt"
-	"strings"
 
 	"firstbreach/internal/promexpr"
 	"firstbreach/internal/slo"
@@ -16,7 +15,7 @@ func (m maker) recovery(o slo.Objective) error {
 		promexpr.Eq(LabelService, m.file.Service), promexpr.Eq(LabelSeverity, Page))
 	pages := map[string]int{}
 	for _, a := range m.set.Alerts {
-		if a.Rule.Alert == AlertBurn && a.Severity == Page {
+		if a.Rule.Alert == AlertBurn && a.Rule.Labels[LabelSeverity] == Page {
 			pages[a.Objective]++
 		}
 	}
@@ -29,11 +28,11 @@ func (m maker) recovery(o slo.Objective) error {
 		fmt.Sprintf("{{ $value | humanize }} page alerts of this service have been firing for more than %s.", span(o.Within)))
 	m.group(o.Name, nil, alert)
 	for _, s := range m.set.Scenarios {
-		n := pages[strings.TrimSuffix(s.Name, ": every request is bad")]
-		if n == 0 {
+		n := pages[s.Objective]
+		if n == 0 || !s.Broken {
 			continue
 		}
-		s.Name, s.At = o.Name+": the breach goes on", s.At+o.Within
+		s.Name, s.Objective, s.At = o.Name+": the breach goes on", o.Name, s.At+o.Within
 		s.Firing = m.firing([]Alert{alert}, AlertRecovery, nil, float64(n))
 		m.scenario(s)
 		break

@@ -88,7 +88,7 @@ func (m maker) alert(name string, o slo.Objective, severity string, e promexpr.E
 			Alert: name, Expr: text(e), For: model.Duration(wait),
 			Labels: alertLabels(m.file.Service, o, severity, more), Annotations: m.annotations(o, summary, description),
 		},
-		Objective: o.Name, Owner: o.Owner, Severity: severity,
+		Objective: o.Name,
 	}
 }
 

@@ -27,9 +27,9 @@ func (m maker) ratioScenarios(o slo.Objective, r sli.Ratio, alerts []Alert) {
 		}
 	}
 	quiet := []string{AlertBurn}
-	m.scenario(Scenario{Name: o.Name + ": every request is good", Feed: r.Feed(), At: calmAt, Quiet: quiet})
-	m.scenario(Scenario{Name: o.Name + ": no requests", Feed: r.Feed(), Idle: true, At: calmAt, Quiet: quiet})
-	m.scenario(Scenario{Name: o.Name + ": every request is bad", Feed: r.Feed(), Broken: true, At: burnAt, Firing: firing})
+	m.scenario(Scenario{Objective: o.Name, Name: o.Name + ": every request is good", Feed: r.Feed(), At: calmAt, Quiet: quiet})
+	m.scenario(Scenario{Objective: o.Name, Name: o.Name + ": no requests", Feed: r.Feed(), Idle: true, At: calmAt, Quiet: quiet})
+	m.scenario(Scenario{Objective: o.Name, Name: o.Name + ": every request is bad", Feed: r.Feed(), Broken: true, At: burnAt, Firing: firing})
 }
 
 // sourceScenarios: a source that is gone, that doesn't answer, or that answers without the series that
@@ -86,7 +86,7 @@ func (m maker) valueScenarios(o slo.Objective, feed []sli.Feed, unit float64, wa
 		value += f.Broken * unit
 	}
 	name := alerts[0].Rule.Alert
-	m.scenario(Scenario{Name: o.Name + ": at its bound", Feed: feed, At: wait + 2*time.Minute, Quiet: []string{name}})
-	m.scenario(Scenario{Name: o.Name + ": beyond its bound", Feed: feed, Broken: true, At: wait + 2*time.Minute,
+	m.scenario(Scenario{Objective: o.Name, Name: o.Name + ": at its bound", Feed: feed, At: wait + 2*time.Minute, Quiet: []string{name}})
+	m.scenario(Scenario{Objective: o.Name, Name: o.Name + ": beyond its bound", Feed: feed, Broken: true, At: wait + 2*time.Minute,
 		Firing: m.firing(alerts, name, oneInstance(), value)})
 }

@@ -234,16 +234,6 @@ func within(ps []Point, from, to float64) []Point {
 	return ps[i:j]
 }
 
-// onset finds the onset of one signal.
-func (a *Attribution) onset(signal string) *SignalOnset {
-	for i := range a.Onsets {
-		if a.Onsets[i].Signal == signal {
-			return &a.Onsets[i]
-		}
-	}
-	return nil
-}
-
 // turned are the signals of a layer that had turned at or below a level.
 func (a *Attribution) turned(layer string, upTo level.Level) []SignalOnset {
 	var out []SignalOnset

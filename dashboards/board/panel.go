@@ -27,21 +27,16 @@ const (
 
 // Units of Grafana.
 const (
-	Seconds  = "s"
-	Share    = "percentunit" // 0–1
-	Bytes    = "bytes"
-	BytesPS  = "Bps"
-	PerSec   = "reqps"
-	Short    = "short"
-	Watts    = "watt"
-	Celsius  = "celsius"
-	OpsPS    = "ops"
-	Hertz    = "hertz"
-	Time     = "dateTimeAsIso"
-	Text     = "string"
-	Boolean  = "bool_on_off"
-	NoUnit   = "none"
-	MilliSec = "ms"
+	Seconds = "s"
+	Share   = "percentunit" // 0–1
+	Bytes   = "bytes"
+	BytesPS = "Bps"
+	PerSec  = "reqps"
+	Short   = "short"
+	Watts   = "watt"
+	Celsius = "celsius"
+	OpsPS   = "ops"
+	NoUnit  = "none"
 )
 
 // Panel is one picture.

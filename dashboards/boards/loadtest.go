@@ -99,16 +99,13 @@ func badShare(o slo.Objective) promexpr.Expr {
 		promexpr.Above(promexpr.Add(observed, failed()), 0))
 }
 
+// histogramOf is the load generator's name for a latency, as the catalogue has it.
 func histogramOf(name string) string {
-	switch name {
-	case signal.SignalDuration:
-		return signal.LoadgenDuration
-	case signal.SignalTPOT:
-		return signal.LoadgenTPOT
-	case signal.SignalICL:
-		return signal.LoadgenICL
+	entry, err := signal.Lookup(signal.Probe)
+	if err != nil {
+		return "" // the catalogue has the probe
 	}
-	return signal.LoadgenTTFT
+	return entry.Candidates(name)[0].Name
 }
 
 // ladderPanels: one line a level, worst shares in red, and the lowest level that has one.

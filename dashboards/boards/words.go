@@ -2,16 +2,14 @@ package boards
 
 import "strings"
 
-// abbreviations are written in capitals in a title.
-var abbreviations = map[string]string{"kv": "KV", "gpu": "GPU", "cpu": "CPU", "itl": "ITL", "tpot": "TPOT"}
-
 // title makes a signal's name readable: kv_cache_usage becomes KV cache usage.
 func title(name string) string {
 	words := strings.Split(name, "_")
 	for i, w := range words {
-		if a, ok := abbreviations[w]; ok {
-			words[i] = a
-		} else if i == 0 {
+		switch {
+		case w == "kv", w == "gpu", w == "cpu":
+			words[i] = strings.ToUpper(w)
+		case i == 0:
 			words[i] = strings.ToUpper(w[:1]) + w[1:]
 		}
 	}

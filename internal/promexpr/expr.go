@@ -75,13 +75,18 @@ func Or(a, b Expr) Expr {
 
 // And keeps the series of a that have a partner in b: one with equal labels or, where labels are
 // named, with equal values of these.
-func And(a, b Expr, on ...string) Expr { return set(parser.LAND, a, b, on) }
-
-// AndOnAny keeps the series of a where b gives anything at all.
-func AndOnAny(a, b Expr) Expr { return onNothing(parser.LAND, a, b) }
+func And(a, b Expr, on ...string) Expr {
+	e := binary(parser.LAND, a, b)
+	e.VectorMatching = &parser.VectorMatching{Card: parser.CardManyToMany, On: len(on) > 0, MatchingLabels: on}
+	return e
+}
 
 // UnlessAny keeps the series of a where b gives nothing at all.
-func UnlessAny(a, b Expr) Expr { return onNothing(parser.LUNLESS, a, b) }
+func UnlessAny(a, b Expr) Expr {
+	e := binary(parser.LUNLESS, a, b)
+	e.VectorMatching = &parser.VectorMatching{Card: parser.CardManyToMany, On: true}
+	return e
+}
 
 // Div divides series with equal labels, or a series by a number.
 func Div(a, b Expr) Expr { return arithmetic(parser.DIV, a, b) }
@@ -116,18 +121,6 @@ func arithmetic(op parser.ItemType, a, b Expr) Expr {
 		return binary(op, a, b)
 	}
 	return matched(op, a, b)
-}
-
-func set(op parser.ItemType, a, b Expr, on []string) Expr {
-	e := binary(op, a, b)
-	e.VectorMatching = &parser.VectorMatching{Card: parser.CardManyToMany, On: len(on) > 0, MatchingLabels: on}
-	return e
-}
-
-func onNothing(op parser.ItemType, a, b Expr) Expr {
-	e := binary(op, a, b)
-	e.VectorMatching = &parser.VectorMatching{Card: parser.CardManyToMany, On: true}
-	return e
 }
 
 func matched(op parser.ItemType, a, b Expr) Expr {

@@ -47,7 +47,6 @@ func TestPrintsAndParsesBack(t *testing.T) {
 		{px.Differs(px.Select("a"), px.Div(px.Select("b"), px.Select("c"))), `a != (b / c)`},
 		{px.And(px.Select("a"), px.Above(px.Select("b"), 0.5)), `a and (b > 0.5)`},
 		{px.And(px.Select("a"), px.Select("b"), "service", "slo"), `a and on (service, slo) b`},
-		{px.AndOnAny(px.Select("a"), px.Select("b")), `a and on () b`},
 		{px.UnlessAny(px.Select("a"), px.Select("b")), `a unless on () b`},
 		{px.Mul(px.Number(0), px.Select("a")), `0 * a`},
 		{px.Sub(px.Number(1), px.Div(px.Select("a"), px.Number(0.05))), `1 - (a / 0.05)`},

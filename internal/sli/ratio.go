@@ -22,13 +22,8 @@ const (
 	labelLE      = "le"
 )
 
-// Grow turns the selector of counters into their growth: a rate or an increase over some window.
+// Grow turns the selector of counters into their growth: an increase over some window.
 type Grow func(*parser.VectorSelector) promexpr.Expr
-
-// RateOver is the growth per second over the last d.
-func RateOver(d time.Duration) Grow {
-	return func(s *parser.VectorSelector) promexpr.Expr { return promexpr.Rate(promexpr.Range(s, d)) }
-}
 
 // IncreaseOver is the growth over the last d.
 func IncreaseOver(d time.Duration) Grow {
@@ -80,7 +75,7 @@ func NewRatio(f *slo.File, o slo.Objective) (Ratio, error) {
 			return r, err
 		}
 		if n := group[0].Note; n != "" && r.Source.Name != signal.Probe {
-			r.Notes = append(r.Notes, names(group[:1])+": "+n)
+			r.Notes = append(r.Notes, group[0].Name+": "+n)
 		}
 	}
 	return r, nil

@@ -140,11 +140,3 @@ func of(group []signal.Metric, i int) []signal.Term {
 	}
 	return terms
 }
-
-func names(group []signal.Metric) string {
-	list := make([]string, len(group))
-	for i, m := range group {
-		list[i] = m.Name
-	}
-	return strings.Join(list, ", ")
-}

@@ -18,9 +18,6 @@ type HeldLoad struct {
 	MaxInFlight int      // of a rate
 }
 
-// Level is the load's level.
-func (l HeldLoad) Level() level.Level { return level.Level{Concurrency: l.Concurrency, Rate: l.Rate} }
-
 // Soak holds one load for a long time, after the rounds.
 type Soak struct {
 	HeldLoad
