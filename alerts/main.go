@@ -99,7 +99,7 @@ func command(args []string, stdout, stderr io.Writer) int {
 
 // generate makes every file in memory: either all of them can be written, or nothing is.
 func (c *config) generate(stderr io.Writer) ([]generated.File, error) {
-	slos, err := c.load()
+	slos, err := slo.LoadAll(c.slos)
 	if err != nil {
 		return nil, err
 	}
@@ -130,35 +130,6 @@ func (c *config) generate(stderr io.Writer) ([]generated.File, error) {
 	}
 	more, err := output.Routing(slos, config)
 	return append(files, more...), err
-}
-
-// load reads all SLO files. Two files of one service would record the same series twice.
-func (c *config) load() ([]*slo.File, error) {
-	var files []*slo.File
-	var problems []strictyaml.Problem
-	for _, path := range c.slos {
-		f, err := slo.Load(path)
-		var listed *strictyaml.Error
-		if errors.As(err, &listed) {
-			problems = append(problems, listed.Problems...)
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, other := range files {
-			if other.Service == f.Service {
-				problems = append(problems, strictyaml.Problem{File: path, Key: "service",
-					Message: fmt.Sprintf("%s is the service of %s as well", f.Service, other.Path),
-					Fix:     "put all objectives of a service into one file, or give the services different names"})
-			}
-		}
-		files = append(files, f)
-	}
-	if len(problems) > 0 {
-		return nil, &strictyaml.Error{Problems: problems}
-	}
-	return files, nil
 }
 
 func (c *config) rules(f *slo.File, stderr io.Writer) ([]generated.File, error) {

@@ -83,25 +83,12 @@ func command(args []string, stdout, stderr io.Writer) int {
 
 // generate makes every dashboard in memory: either all of them can be written, or none is.
 func (c *config) generate() ([]generated.File, error) {
+	slos, err := slo.LoadAll(c.slos)
+	if err != nil {
+		return nil, err
+	}
 	all := []board.Board{boards.Host()}
-	var problems []strictyaml.Problem
-	seen := map[string]string{}
-	for _, path := range c.slos {
-		f, err := slo.Load(path)
-		var listed *strictyaml.Error
-		if errors.As(err, &listed) {
-			problems = append(problems, listed.Problems...)
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if other, ok := seen[f.Service]; ok {
-			problems = append(problems, strictyaml.Problem{File: path, Key: "service",
-				Message: fmt.Sprintf("%s is the service of %s as well: two dashboards of one uid would replace each other", f.Service, other), Fix: "put its objectives into one file"})
-			continue
-		}
-		seen[f.Service] = path
+	for _, f := range slos {
 		service, err := boards.Service(f)
 		if err != nil {
 			return nil, err
@@ -111,9 +98,6 @@ func (c *config) generate() ([]generated.File, error) {
 			return nil, err
 		}
 		all = append(all, service, test)
-	}
-	if len(problems) > 0 {
-		return nil, &strictyaml.Error{Problems: problems}
 	}
 	return print(all)
 }

@@ -1,6 +1,7 @@
 package slo
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -24,6 +25,37 @@ func Load(path string) (*File, error) {
 		return nil, strictyaml.Errorf(path, "name an SLO file with --slo", "can't be read: %v", plainCause(err))
 	}
 	return Parse(path, src)
+}
+
+// LoadAll reads the files of several services and lists the faults of all of them at once. Two files of
+// one service are refused: what is generated of one would replace that of the other, or record the same
+// series twice.
+func LoadAll(paths []string) ([]*File, error) {
+	var files []*File
+	var problems []strictyaml.Problem
+	for _, path := range paths {
+		f, err := Load(path)
+		var listed *strictyaml.Error
+		if errors.As(err, &listed) {
+			problems = append(problems, listed.Problems...)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range files {
+			if other.Service == f.Service {
+				problems = append(problems, strictyaml.Problem{File: path, Key: "service",
+					Message: fmt.Sprintf("%s is the service of %s as well: what is generated of the two would replace each other", f.Service, other.Path),
+					Fix:     "put all objectives of a service into one file, or give the services different names"})
+			}
+		}
+		files = append(files, f)
+	}
+	if len(problems) > 0 {
+		return nil, &strictyaml.Error{Problems: problems}
+	}
+	return files, nil
 }
 
 // Parse is Load for text in memory; path names it in errors.
