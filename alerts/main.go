@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
-	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
 
@@ -88,9 +86,9 @@ func command(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, err)
 		return exitUsage
 	case err == nil && c.check:
-		err = c.current(files)
+		err = generated.Check(c.out, files, output.Ours, "alerts")
 	case err == nil:
-		err = c.write(files, stdout)
+		err = generated.Update(c.out, files, output.Ours, stdout)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "alerts: %v\n", err)
@@ -201,29 +199,4 @@ func (c *config) capacity(f *slo.File) (*capacity.File, error) {
 		}
 	}
 	return nil, nil
-}
-
-func (c *config) current(files []generated.File) error {
-	changed, stale, err := generated.Compare(c.out, files, output.Ours)
-	if err != nil {
-		return err
-	}
-	if len(changed)+len(stale) > 0 {
-		return fmt.Errorf("not current in %s: %s; run alerts without --check", c.out, strings.Join(slices.Concat(changed, stale), ", "))
-	}
-	return nil
-}
-
-func (c *config) write(files []generated.File, stdout io.Writer) error {
-	changed, err := generated.Write(c.out, files, output.Ours)
-	if err != nil {
-		return err
-	}
-	if len(changed) == 0 {
-		fmt.Fprintf(stdout, "%d files in %s are current\n", len(files), c.out)
-	}
-	for _, name := range changed {
-		fmt.Fprintln(stdout, filepath.Join(c.out, name))
-	}
-	return nil
 }

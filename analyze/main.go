@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"firstbreach/analyze/analysis"
+	"firstbreach/analyze/compare"
 	"firstbreach/analyze/standalone"
 	"firstbreach/analyze/store"
 	"firstbreach/internal/release"
@@ -46,14 +47,18 @@ func run(args []string, stdout, stderr io.Writer) int {
 	app.UsageWriter(stdout)
 	app.ErrorWriter(stderr)
 	ended := -1
-	app.Terminate(func(status int) { ended = status }) // --help and --version
+	app.Terminate(func(status int) { // --help and --version; parsing goes on, and would print the help again
+		ended = status
+		app.UsageWriter(io.Discard)
+		app.ErrorWriter(io.Discard)
+	})
 	// Prometheus, which is built in, has much to say at level info: by default only what is wrong is shown.
 	logConfig := &promslog.Config{Level: promslog.NewLevel(), Format: promslog.NewFormat(), Writer: stderr}
 	app.Flag("log.level", "Only log messages of this level or above: debug, info, warn, error.").Default("warn").SetValue(logConfig.Level)
 	app.Flag("log.format", "Format of log messages: logfmt or json.").Default("logfmt").SetValue(logConfig.Format)
 
 	commands := map[string]command{}
-	for _, add := range []func(*kingpin.Application) (string, command){addStandalone, addReport, addStore, addSimulator} {
+	for _, add := range []func(*kingpin.Application) (string, command){addStandalone, addReport, addCompare, addList, addStore, addKnownAnswers, addSimulator} {
 		name, do := add(app)
 		commands[name] = do
 	}
@@ -100,7 +105,8 @@ func exitStatus(err error) int {
 	var file *strictyaml.Error
 	var usage *standalone.UsageError
 	var noRun *analysis.NoRunError
-	if errors.As(err, &file) || errors.As(err, &usage) || errors.As(err, &noRun) {
+	var input *compare.InputError
+	if errors.As(err, &input) || errors.As(err, &file) || errors.As(err, &usage) || errors.As(err, &noRun) {
 		return exitUsage
 	}
 	return exitFailed
@@ -121,6 +127,7 @@ func addStandalone(app *kingpin.Application) (string, command) {
 	cmd.Flag("slo", "SLO file (docs/slo-file.md); built in when left out.").PlaceHolder("FILE").StringVar(&o.SLOFile)
 	cmd.Flag("out", "Run directory; runs/<run ID> when left out.").PlaceHolder("DIR").StringVar(&o.Dir)
 	cmd.Flag("run-id", "Name of the run; made from the time when left out.").PlaceHolder("ID").StringVar(&o.RunID)
+	cmd.Flag("verify-limits", "In the end try the admission limits that follow from the run: twice the throughput of the first breach, as users who don't wait for each other, through a small proxy in front of the target.").BoolVar(&o.VerifyLimits)
 	cmd.Flag("allow-production", "Let a plan whose environment is production run.").BoolVar(&o.AllowProduction)
 	cmd.Flag("store.listen-address", "Address of the embedded Prometheus; any free port of 127.0.0.1 when left out.").PlaceHolder("ADDR").StringVar(&o.StoreAddress)
 	cmd.Flag("loadgen.listen-address", "Address of the load generator's metrics; any free port when left out.").PlaceHolder("ADDR").StringVar(&o.LoadgenAddress)
@@ -171,19 +178,24 @@ func addSimulator(app *kingpin.Application) (string, command) {
 func addReport(app *kingpin.Application) (string, command) {
 	cmd := app.Command("report", "Analyse one run and write its report. With --run it reads the run's own Prometheus data, or that of --prometheus.url; "+
 		"without it, --run-id, --slo and --prometheus.url are needed.")
-	dir := cmd.Flag("run", "Run directory.").PlaceHolder("DIR").String()
+	dirs := cmd.Flag("run", "Run directory. Repeat it for a run of several shards, once for each; the report goes to the first.").PlaceHolder("DIR").Strings()
 	url := cmd.Flag("prometheus.url", "Prometheus that scraped the run: Prometheus, Thanos, Mimir or VictoriaMetrics.").PlaceHolder("URL").String()
 	runID := cmd.Flag("run-id", "Run to analyse, where there is no run directory.").PlaceHolder("ID").String()
 	sloFile := cmd.Flag("slo", "SLO file; the run's own when left out.").PlaceHolder("FILE").String()
 	out := cmd.Flag("out", "Where the report goes; the run directory when left out.").PlaceHolder("DIR").String()
 	format := cmd.Flag("format", "What is printed: headline (three lines) or markdown (the whole report).").Default("headline").Enum("headline", "markdown")
+	capacity := cmd.Flag("write-capacity", "Also write the concurrency up to which every step held, for the capacity alert: alerts/capacity.yaml is where alerts looks for it.").PlaceHolder("FILE").String()
 	failOn := failOnFlag(cmd)
 	return cmd.FullCommand(), func(ctx context.Context, e env) (int, error) {
 		fail, err := analysis.ParseFailOn(*failOn)
 		if err != nil {
 			return 0, &standalone.UsageError{Text: err.Error()}
 		}
-		r := reporting{dir: *dir, url: *url, runID: *runID, slo: *sloFile, out: *out, format: *format}
+		dir, shards := "", []string(nil)
+		if len(*dirs) > 0 {
+			dir, shards = (*dirs)[0], (*dirs)[1:]
+		}
+		r := reporting{dir: dir, shards: shards, url: *url, runID: *runID, slo: *sloFile, out: *out, format: *format, capacity: *capacity}
 		state, err := r.run(ctx, e)
 		return fail.Exit(state), err
 	}

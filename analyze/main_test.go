@@ -36,6 +36,8 @@ func TestBadInput(t *testing.T) {
 		"action without owner":   {args: []string{"standalone", "--slo=DIR/slo.yaml"}, files: map[string]string{"slo.yaml": badSLO}, status: exitUsage, says: []string{"objectives[1]", "owner"}},
 		"port in use":            {args: []string{"standalone", "--loadgen.listen-address=" + taken.Addr().String()}, status: exitUsage, says: []string{"--loadgen.listen-address", "in use"}},
 		"store's port in use":    {args: []string{"standalone", "--store.listen-address=" + taken.Addr().String()}, status: exitUsage, says: []string{"--store.listen-address", "in use"}},
+		"unknown scenario":       {args: []string{"known-answers", "--scenario=slotbound"}, status: exitUsage, says: []string{"slotbound", "slot-bound"}},
+		"no runs":                {args: []string{"known-answers", "--runs=0"}, status: exitUsage, says: []string{"--runs"}},
 		"unknown verdict":        {args: []string{"standalone", "--fail-on=breech"}, status: exitUsage, says: []string{"--fail-on", "breech", "inconclusive"}},
 		"report of nothing":      {args: []string{"report"}, status: exitUsage, says: []string{"--run", "--prometheus.url"}},
 		"run ID with spaces":     {args: []string{"standalone", "--run-id=ä b"}, status: exitUsage, says: []string{"--run-id", "letters"}},
@@ -44,6 +46,11 @@ func TestBadInput(t *testing.T) {
 		"report of no run":       {args: []string{"report", "--run=DIR"}, status: exitUsage, says: []string{"DIR", "manifest.json", "runs/"}},
 		"address without http":   {args: []string{"report", "--run-id=r", "--slo=../alerts/slo.yaml", "--prometheus.url=127.0.0.1:9090"}, status: exitUsage, says: []string{"--prometheus.url", "http://127.0.0.1:9090"}},
 		"report of a file":       {args: []string{"report", "--run=main.go"}, status: exitUsage, says: []string{"main.go", "manifest.json"}},
+		"compare with no run":    {args: []string{"compare", "DIR", "none", "--runs=DIR"}, status: exitUsage, says: []string{"report.json", "analyze report --run"}},
+		"compare with no ID":     {args: []string{"compare", "none", "none", "--runs=DIR"}, status: exitUsage, says: []string{"none", "nor the ID of a run in DIR"}},
+		"compare with itself":    {args: []string{"compare", "../docs/examples/vllm", "../docs/examples/vllm"}, status: exitUsage, says: []string{"with itself", "vllm-4-seqs"}},
+		"compare on breach":      {args: []string{"compare", "a", "b", "--fail-on=breach"}, status: exitUsage, says: []string{"--fail-on", "regression"}},
+		"list of no folder":      {args: []string{"list", "DIR/none"}, status: exitUsage, says: []string{"DIR/none", "no folder"}},
 		"store without data":     {args: []string{"store", "--run=DIR"}, status: exitUsage, says: []string{"DIR", "runs/"}},
 		"Prometheus that is off": {args: []string{"report", "--run-id=r", "--slo=../alerts/slo.yaml", "--prometheus.url=http://127.0.0.1:1"}, status: exitFailed, says: []string{"http://127.0.0.1:1", "refused"}},
 	} {
@@ -75,6 +82,19 @@ func TestBadInput(t *testing.T) {
 				t.Error("a run directory was made")
 			}
 		})
+	}
+}
+
+// TestHelp is printed once, whatever it is asked of.
+func TestHelp(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"report", "--help"}, {"help"}, {}} {
+		var stdout, stderr bytes.Buffer
+		if status := run(args, &stdout, &stderr); status != 0 {
+			t.Errorf("%q: status %d: %s", args, status, stderr.String())
+		}
+		if n := strings.Count(stdout.String()+stderr.String(), "usage: "); n != 1 {
+			t.Errorf("%q: the usage is printed %d times", args, n)
+		}
 	}
 }
 

@@ -9,11 +9,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	"firstbreach/analyze/analysis"
 	"firstbreach/analyze/report"
 	"firstbreach/analyze/standalone"
 	"firstbreach/analyze/verdict"
+	"firstbreach/internal/capacity"
 	"firstbreach/internal/release"
 	"firstbreach/internal/slo"
 	"firstbreach/loadgen/record"
@@ -22,6 +24,8 @@ import (
 // reporting is one `analyze report`.
 type reporting struct {
 	dir, url, runID, slo, out, format string
+	capacity                          string   // where what held is written; "" for nowhere
+	shards                            []string // run directories of the other shards
 }
 
 func (r reporting) run(ctx context.Context, e env) (state verdict.State, err error) {
@@ -45,7 +49,34 @@ func (r reporting) run(ctx context.Context, e env) (state verdict.State, err err
 	if err != nil {
 		return "", err
 	}
-	return res.State, r.write(doc, e.stdout)
+	if err := r.write(doc, e.stdout); err != nil {
+		return res.State, err
+	}
+	return res.State, r.writeCapacity(src, res, e.stdout)
+}
+
+// writeCapacity writes what the run showed to hold, for the capacity alert. A run that shows nothing of
+// the kind leaves the file as it is: an older number is better than a made-up one.
+func (r reporting) writeCapacity(src analysis.Source, res verdict.Result, stdout io.Writer) error {
+	if r.capacity == "" {
+		return nil
+	}
+	n, ok := res.Holds()
+	if !ok {
+		return fmt.Errorf("%s was not written: the run is %s and shows no concurrency up to which every step held", r.capacity, res.State)
+	}
+	c := capacity.File{Service: src.SLO.Service, Engine: src.SLO.Engine, Run: src.RunID, At: time.Now().UTC().Truncate(time.Second), Concurrency: n}
+	if m := src.Manifest; m != nil {
+		c.Conditions = m.Conditions
+		if m.EndedAt != nil {
+			c.At = m.EndedAt.UTC().Truncate(time.Second)
+		}
+	}
+	if err := c.Write(r.capacity); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "Capacity: %d, written to %s; generate the alerts again\n", n, r.capacity)
+	return nil
 }
 
 // source is what is known of the run without asking Prometheus.
@@ -60,7 +91,7 @@ func (r reporting) source() (analysis.Source, error) {
 		f, err := slo.Load(r.slo)
 		return analysis.Source{RunID: r.runID, SLO: f}, err
 	}
-	src, err := analysis.ReadDir(r.dir)
+	src, err := analysis.ReadDirs(append([]string{r.dir}, r.shards...))
 	if err != nil {
 		return src, err
 	}

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -72,9 +70,9 @@ func command(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, err)
 		return exitUsage
 	case err == nil && c.check:
-		err = c.current(files)
+		err = generated.Check(c.out, files, ours, "dashboards")
 	case err == nil:
-		err = c.write(files, stdout)
+		err = generated.Update(c.out, files, ours, stdout)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "dashboards: %v\n", err)
@@ -135,29 +133,4 @@ func print(all []board.Board) ([]generated.File, error) {
 // ours reports whether a file was generated before: by its uid and tag.
 func ours(name string, content []byte) bool {
 	return strings.HasSuffix(name, ".json") && bytes.Contains(content, []byte(`"uid": "firstbreach-`)) && bytes.Contains(content, []byte(`"`+board.Tag+`"`))
-}
-
-func (c *config) current(files []generated.File) error {
-	changed, stale, err := generated.Compare(c.out, files, ours)
-	if err != nil {
-		return err
-	}
-	if len(changed)+len(stale) > 0 {
-		return fmt.Errorf("not current in %s: %s; run dashboards without --check", c.out, strings.Join(slices.Concat(changed, stale), ", "))
-	}
-	return nil
-}
-
-func (c *config) write(files []generated.File, stdout io.Writer) error {
-	changed, err := generated.Write(c.out, files, ours)
-	if err != nil {
-		return err
-	}
-	if len(changed) == 0 {
-		fmt.Fprintf(stdout, "%d dashboards in %s are current\n", len(files), c.out)
-	}
-	for _, name := range changed {
-		fmt.Fprintln(stdout, filepath.Join(c.out, name))
-	}
-	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -183,7 +184,7 @@ func (c *config) check() error {
 	case c.nothing():
 		return errors.New("nothing to collect: leave --collector.host or --collector.gpu on")
 	case slices.ContainsFunc(c.options.GPU.Skip, func(f string) bool { return !slices.Contains(gpu.Functions(), f) }):
-		return fmt.Errorf("--collector.gpu.skip: there are %s", strings.Join(gpu.Functions(), ", "))
+		return fmt.Errorf("--collector.gpu.skip=%s: one of them is no function that is called; there are %s", strings.Join(c.options.GPU.Skip, ","), strings.Join(gpu.Functions(), ", "))
 	case c.options.GPU.Timeout < 100*time.Millisecond:
 		return fmt.Errorf("--collector.gpu.timeout=%v is too short: 100ms or more", c.options.GPU.Timeout)
 	case c.offset < 0:
@@ -199,8 +200,29 @@ func (c *config) check() error {
 	case c.options.Timeout <= 0:
 		return fmt.Errorf("--collector.timeout=%v must be more than 0", c.options.Timeout)
 	}
+	if err := c.expressions(); err != nil {
+		return err
+	}
 	if err := web.Validate(*c.web.WebConfigFile); err != nil {
 		return fmt.Errorf("--web.config.file: %w", err)
+	}
+	return nil
+}
+
+// expressions refuses regular expressions that don't compile, by the flag that each is of.
+func (c *config) expressions() error {
+	o := c.options
+	for _, e := range []struct{ flag, text string }{
+		{"collector.disk.device-include", o.DiskInclude},
+		{"collector.disk.device-exclude", o.DiskExclude},
+		{"collector.process.match", o.Processes},
+	} {
+		if _, err := regexp.Compile(e.text); err != nil {
+			return fmt.Errorf("--%s=%q is no regular expression: %w", e.flag, e.text, err)
+		}
+	}
+	if o.DiskInclude != "" && o.DiskExclude != "" {
+		return errors.New("--collector.disk.device-include and --collector.disk.device-exclude: give one of them")
 	}
 	return nil
 }

@@ -168,7 +168,8 @@ func TestBadExpressions(t *testing.T) {
 	} {
 		log := &output{}
 		status := run(t.Context(), append(args, "--web.listen-address=127.0.0.1:0"), io.Discard, log)
-		if status != exitUsage || !strings.Contains(log.String(), "nvme(") {
+		flag, _, _ := strings.Cut(args[0], "=")
+		if status != exitUsage || !strings.Contains(log.String(), "nvme(") || !strings.Contains(log.String(), flag) {
 			t.Errorf("%v: status %d: %s", args, status, log)
 		}
 	}

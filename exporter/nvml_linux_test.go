@@ -243,6 +243,33 @@ func TestHangingGPU(t *testing.T) {
 	}
 }
 
+// A driver that hangs as a whole keeps neither the page nor the end waiting.
+func TestHangingDriver(t *testing.T) {
+	for words, lines := range map[string][]string{
+		"initblocks":  {"nvml_up 0", `nvml_down_info{reason="starting"} 1`, "!nvidia_gpu_up"},
+		"countblocks": {"nvml_up 1", `nvidia_gpu_up{uuid="GPU-1"} 1`},
+	} {
+		t.Run(words, func(t *testing.T) {
+			first := ""
+			if words == "initblocks" {
+				first = words
+			}
+			p := withNVML(t, first, nil)
+			p.has(append(lines, upHost)...)
+			p.say(words)
+			time.Sleep(300 * time.Millisecond)
+			begin := time.Now()
+			p.has(upHost)
+			if took := time.Since(begin); took > 2*time.Second {
+				t.Errorf("the page took %v", took)
+			}
+			if status := p.stop(); status != exitOK {
+				t.Errorf("status %d\n%s", status, p.log)
+			}
+		})
+	}
+}
+
 func TestLostGPU(t *testing.T) {
 	p := withNVML(t, "", nil)
 	for _, words := range []string{"lost1", "count1"} {

@@ -40,7 +40,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	log := &promslog.Config{Writer: stderr}
 	flag.AddFlags(app, log)
 
-	runs, sims, calibrations := addRun(app), addSim(app), addCalibrate(app)
+	runs, probes, sims, calibrations := addRun(app), addProbe(app), addSim(app), addCalibrate(app)
 	parsed, err := app.Parse(args)
 	if err != nil {
 		fmt.Fprintf(stderr, "loadgen: %v; see loadgen --help\n", err)
@@ -50,6 +50,8 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch parsed {
 	case runs.name:
 		err = runs.do(ctx, logger, stdout, stderr)
+	case probes.name:
+		err = probes.do(ctx, logger, stdout, stderr)
 	case sims.name:
 		err = sims.do(ctx, logger)
 	case calibrations.name:

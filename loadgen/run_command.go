@@ -36,6 +36,8 @@ type runCommand struct {
 	grace           time.Duration
 	allowProduction bool
 	prometheus      string
+	readStamps      bool
+	shard, startAt  string
 }
 
 func addRun(app *kingpin.Application) *runCommand {
@@ -52,7 +54,10 @@ func addRun(app *kingpin.Application) *runCommand {
 	cmd.Flag("scrape.final-wait", "How long the end waits for the last values to be scraped.").Default(run.DefaultFinalWait.String()).DurationVar(&c.finalWait)
 	cmd.Flag("grace", "How long requests in flight may go on after an interruption.").Default(run.DefaultGrace.String()).DurationVar(&c.grace)
 	cmd.Flag("allow-production", "Drive a target whose plan says environment: production.").BoolVar(&c.allowProduction)
+	cmd.Flag("read-stamps", "Stamp arrivals when they are read, as where the kernel gives no stamps.").BoolVar(&c.readStamps)
 	cmd.Flag("prometheus.url", "A Prometheus that scrapes this run: at the end it is asked whether it has every value.").StringVar(&c.prometheus)
+	cmd.Flag("shard", "Makes this process one of several that are one run: its number, from 0, and how many there are, such as 0/3. Needs --run-id and --start-at, and step.duration in the plan.").PlaceHolder("I/N").StringVar(&c.shard)
+	cmd.Flag("start-at", "When all shards start, RFC 3339, such as 2026-01-02T15:04:05Z.").PlaceHolder("TIME").StringVar(&c.startAt)
 	return c
 }
 
@@ -106,6 +111,10 @@ func (c *runCommand) options(logger *slog.Logger, stderr io.Writer) (run.Options
 	if err := errors.Join(p.CheckEnvironment(c.allowProduction), p.CheckCommands()); err != nil {
 		return run.Options{}, err
 	}
+	shard, startAt, err := c.sharding(p, time.Now())
+	if err != nil {
+		return run.Options{}, err
+	}
 	if c.id == "" {
 		c.id = newRunID(time.Now())
 	}
@@ -114,16 +123,49 @@ func (c *runCommand) options(logger *slog.Logger, stderr io.Writer) (run.Options
 	}
 	if c.out == "" {
 		c.out = filepath.Join("runs", c.id)
+		if !shard.IsZero() {
+			c.out += fmt.Sprintf("-%d", shard.Index)
+		}
 	}
 	confirm, err := c.confirm()
 	if err != nil {
 		return run.Options{}, err
 	}
 	return run.Options{
-		Plan: p, SLO: s, RunID: c.id, Dir: c.out, Version: release.Version(),
-		ScrapeWait: c.scrapeWait, FinalWait: c.finalWait, Grace: c.grace, Confirm: confirm,
+		Plan: p, SLO: s, Shard: shard, StartAt: startAt, RunID: c.id, Dir: c.out, Version: release.Version(),
+		ScrapeWait: c.scrapeWait, FinalWait: c.finalWait, Grace: c.grace, Confirm: confirm, ReadStamps: c.readStamps,
 		Progress: run.NewProgress(stderr, isTerminal(stderr)), Logger: logger,
 	}, nil
+}
+
+// sharding reads what makes this process a part of a run; zero where it is the whole.
+func (c *runCommand) sharding(p *plan.Plan, now time.Time) (plan.Shard, time.Time, error) {
+	if c.shard == "" {
+		if c.startAt != "" {
+			return plan.Shard{}, time.Time{}, errors.New("--start-at is for runs of several processes: add --shard, or leave it out")
+		}
+		return plan.Shard{}, time.Time{}, nil
+	}
+	shard, err := plan.ParseShard(c.shard)
+	if err != nil {
+		return shard, time.Time{}, fmt.Errorf("--shard: %w", err)
+	}
+	if c.id == "" {
+		return shard, time.Time{}, errors.New("--shard needs --run-id: all shards of a run carry the same")
+	}
+	if c.prometheus != "" {
+		return shard, time.Time{}, errors.New("--prometheus.url asks for the values of a whole run, and a shard knows only its own: leave it out")
+	}
+	at, err := time.Parse(time.RFC3339, c.startAt)
+	switch {
+	case c.startAt == "":
+		return shard, at, errors.New("--shard needs --start-at: all shards of a run start at the same moment")
+	case err != nil:
+		return shard, at, fmt.Errorf("--start-at %q is no time: write it as %s", c.startAt, now.Add(2*time.Minute).UTC().Format(time.RFC3339))
+	case !at.After(now):
+		return shard, at, fmt.Errorf("--start-at %s is in the past by %s: name a moment at which every shard will be up, for all of them the same", c.startAt, now.Sub(at).Round(time.Second))
+	}
+	return shard, at, p.CheckShards()
 }
 
 // confirm is how the last values are confirmed by query; nil without an address.

@@ -23,7 +23,7 @@ func (m maker) capacity(o slo.Objective) (sli.Source, error) {
 	}
 	c := m.Capacity
 	if c == nil {
-		m.notef("%s: no alert until a load test has measured what holds: analyze report --run DIR --write-capacity", o.Name)
+		m.notef("%s: no alert until a load test has measured what holds: analyze report --run DIR --write-capacity alerts/capacity.yaml", o.Name)
 		return sli.Source{}, nil
 	}
 	if c.Concurrency < o.MinConcurrency {

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/rulefmt"
 
+	"firstbreach/internal/burnrate"
 	"firstbreach/internal/promexpr"
 	"firstbreach/internal/signal"
 	"firstbreach/internal/sli"
@@ -86,7 +87,7 @@ const (
 // windows records the counts and their ratio for every window that an alert or a person looks at.
 func (r ratioRules) windows() []rulefmt.Rule {
 	var rules []rulefmt.Rule
-	for _, w := range allWindows() {
+	for _, w := range burnrate.Windows() {
 		if w <= 6*time.Hour {
 			grow := sli.IncreaseOver(w)
 			rules = append(rules,
@@ -115,17 +116,17 @@ func (r ratioRules) summed(w time.Duration) []rulefmt.Rule {
 func (r ratioRules) budget() []rulefmt.Rule {
 	period := r.file.Window
 	var rules []rulefmt.Rule
-	if !slices.Contains(allWindows(), period) {
+	if !slices.Contains(burnrate.Windows(), period) {
 		rules = r.summed(period)
 	}
 	left := promexpr.Sub(promexpr.Number(1), promexpr.Div(
 		promexpr.Div(r.recorded(BadRequests+span(period)), promexpr.Above(r.recorded(Requests+span(period)), 0)),
-		promexpr.Number(float(budgetOf(r.objective.Target)))))
-	burn := promexpr.Div(r.recorded(BadRatio+span(hourly)), promexpr.Number(float(budgetOf(r.objective.Target))))
+		promexpr.Number(float(burnrate.Budget(r.objective.Target)))))
+	burn := promexpr.Div(r.recorded(BadRatio+span(hourly)), promexpr.Number(float(burnrate.Budget(r.objective.Target))))
 	rules = append(rules,
 		r.record(BudgetLeft, promexpr.Round(left, 1e-6)), // a float's residue would show as −0.0000000000047 %
 		r.record(BurnRate, burn),
-		r.record(Budget, promexpr.Vector(float(budgetOf(r.objective.Target)))))
+		r.record(Budget, promexpr.Vector(float(burnrate.Budget(r.objective.Target)))))
 	if r.objective.Kind == slo.Latency {
 		rules = append(rules, r.record(Threshold, promexpr.Vector(r.objective.Threshold.Seconds())))
 	}
@@ -153,15 +154,15 @@ func (r ratioRules) burns() []Alert {
 	period, target := r.file.Window, r.objective.Target
 	one := big.NewRat(1, 1)
 	var alerts []Alert
-	for _, p := range pairs() {
-		name := fmt.Sprintf("%s: no alert over %s and %s", r.objective.Name, span(p.long), span(p.short))
-		limit := p.limit(period, target)
+	for _, p := range burnrate.Pairs() {
+		name := fmt.Sprintf("%s: no alert over %s and %s", r.objective.Name, span(p.Long), span(p.Short))
+		limit := p.Limit(period, target)
 		switch {
-		case p.factor(period).Cmp(one) < 0:
-			r.notef("%s: with a window of %s, a budget that burns at %s times its even rate lasts longer than the window", name, span(period), decimal(p.factor(period)))
+		case p.Factor(period).Cmp(one) < 0:
+			r.notef("%s: with a window of %s, a budget that burns at %s times its even rate lasts longer than the window", name, span(period), decimal(p.Factor(period)))
 		case limit.Cmp(one) >= 0:
 			r.notef("%s: it would need more than %s%% bad requests, which there can't be (%s × %s)",
-				name, decimal(new(big.Rat).Mul(limit, big.NewRat(100, 1))), decimal(p.factor(period)), target.BadRatio())
+				name, decimal(new(big.Rat).Mul(limit, big.NewRat(100, 1))), decimal(p.Factor(period)), target.BadRatio())
 		default:
 			alerts = append(alerts, r.burn(p))
 		}
@@ -169,38 +170,45 @@ func (r ratioRules) burns() []Alert {
 	return alerts
 }
 
-func (r ratioRules) burn(p pair) Alert {
-	limit := p.limit(r.file.Window, r.objective.Target)
+func (r ratioRules) burn(p burnrate.Pair) Alert {
+	limit := p.Limit(r.file.Window, r.objective.Target)
 	over := func(w time.Duration) promexpr.Expr {
 		return promexpr.Above(r.recorded(BadRatio+span(w)), float(limit))
 	}
 	on := []string{LabelService, LabelSLO}
-	e := promexpr.And(promexpr.And(over(p.long), over(p.short), on...), r.enough(p), on...)
-	a := r.alert(AlertBurn, r.objective, p.severity, e, 0,
-		map[string]string{LabelLong: span(p.long), LabelShort: span(p.short)},
+	e := promexpr.And(promexpr.And(over(p.Long), over(p.Short), on...), r.enough(p), on...)
+	a := r.alert(AlertBurn, r.objective, severity(p), e, 0,
+		map[string]string{LabelLong: span(p.Long), LabelShort: span(p.Short)},
 		fmt.Sprintf("%s: %s misses its objective of %s", r.file.Service, r.objective.Name, r.objective.Target.Text()),
 		fmt.Sprintf("{{ $value | humanizePercentage }} of requests were bad in the last %s, and over %s%% still are in the last %s (%s). At %s times its even rate the error budget of %s is gone in %s.",
-			span(p.long), decimal(new(big.Rat).Mul(limit, big.NewRat(100, 1))), span(p.short), goodMeans(r.objective),
-			decimal(p.factor(r.file.Window)), span(r.file.Window), lasts(r.file.Window, p)))
+			span(p.Long), decimal(new(big.Rat).Mul(limit, big.NewRat(100, 1))), span(p.Short), goodMeans(r.objective),
+			decimal(p.Factor(r.file.Window)), span(r.file.Window), lasts(r.file.Window, p)))
 	if r.ratio.Source.Name == signal.Probe {
 		// A probe sends a request now and then: between two bad ones the short window may be empty.
-		a.Rule.KeepFiringFor = model.Duration(p.short)
+		a.Rule.KeepFiringFor = model.Duration(p.Short)
 	}
 	return a
 }
 
+func severity(p burnrate.Pair) string {
+	if p.Page {
+		return Page
+	}
+	return Ticket
+}
+
 // enough is the floor under which the ratio says nothing. A probe is never muted by it: its requests
 // are few by intent, and each was due; two bad ones are enough.
-func (r ratioRules) enough(p pair) promexpr.Expr {
+func (r ratioRules) enough(p burnrate.Pair) promexpr.Expr {
 	if r.ratio.Source.Name == signal.Probe {
-		return promexpr.Above(r.recorded(BadRequests+span(p.long)), 1.5) // an increase of one is extrapolated to a little more
+		return promexpr.Above(r.recorded(BadRequests+span(p.Long)), 1.5) // an increase of one is extrapolated to a little more
 	}
-	return promexpr.AtLeast(r.recorded(Requests+span(p.long)), float64(p.floor(r.file.Window, r.objective.Target)))
+	return promexpr.AtLeast(r.recorded(Requests+span(p.Long)), float64(p.Floor(r.file.Window, r.objective.Target)))
 }
 
 // lasts is how long a full budget lasts at the pair's burn rate.
-func lasts(period time.Duration, p pair) string {
-	d := new(big.Rat).Quo(big.NewRat(int64(period), 1), p.factor(period))
+func lasts(period time.Duration, p burnrate.Pair) string {
+	d := new(big.Rat).Quo(big.NewRat(int64(period), 1), p.Factor(period))
 	n := new(big.Int).Quo(d.Num(), d.Denom()).Int64()
 	return span(time.Duration(n).Round(time.Hour))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/prometheus/model/rulefmt"
 
+	"firstbreach/internal/burnrate"
 	"firstbreach/internal/signal"
 	"firstbreach/internal/slo"
 )
@@ -60,18 +61,18 @@ func TestWindows(t *testing.T) {
 		{28 * day, "95%", []string{"13.44", "5.6", "2.8", "0.933333"}, []string{"0.672", "0.28", "0.14", "0.046667"}, []int64{2, 4, 8, 22}},
 		{7 * day, "95%", []string{"3.36", "1.4", "0.7", "0.233333"}, []string{"0.168", "0.07", "0.035", "0.011667"}, []int64{6, 15, 29, 86}},
 	} {
-		for i, p := range pairs() {
-			if got := decimal(p.factor(c.period)); got != c.factors[i] {
+		for i, p := range burnrate.Pairs() {
+			if got := decimal(p.Factor(c.period)); got != c.factors[i] {
 				t.Errorf("%v: factor %s, want %s", c.period, got, c.factors[i])
 			}
-			if got := decimal(p.limit(c.period, target(c.target))); got != c.limits[i] {
+			if got := decimal(p.Limit(c.period, target(c.target))); got != c.limits[i] {
 				t.Errorf("%v %s: limit %s, want %s", c.period, c.target, got, c.limits[i])
 			}
-			if got := p.floor(c.period, target(c.target)); got != c.floors[i] {
+			if got := p.Floor(c.period, target(c.target)); got != c.floors[i] {
 				t.Errorf("%v %s: floor %d, want %d", c.period, c.target, got, c.floors[i])
 			}
 			one := new(big.Rat).SetFrac64(1, c.floors[i])
-			if c.floors[i] > 2 && one.Cmp(p.limit(c.period, target(c.target))) > 0 {
+			if c.floors[i] > 2 && one.Cmp(p.Limit(c.period, target(c.target))) > 0 {
 				t.Errorf("%v %s: one bad request of %d is over the limit", c.period, c.target, c.floors[i])
 			}
 		}

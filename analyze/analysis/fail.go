@@ -5,12 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	"firstbreach/analyze/compare"
 	"firstbreach/analyze/verdict"
 )
 
 // The exit statuses of a verdict that --fail-on names.
 const (
 	ExitBreach       = 10
+	ExitRegression   = 15 // of a comparison
 	ExitInconclusive = 20
 	ExitInvalid      = 30 // invalid or no data
 )
@@ -20,7 +22,15 @@ type FailOn []string
 
 // ParseFailOn reads a list such as "breach,invalid".
 func ParseFailOn(text string) (FailOn, error) {
-	known := []string{"breach", "inconclusive", "invalid"}
+	return parseFailOn(text, "breach", "inconclusive", "invalid")
+}
+
+// ParseFailOnCompared reads a list for a command that compares runs, such as "regression,invalid".
+func ParseFailOnCompared(text string) (FailOn, error) {
+	return parseFailOn(text, "regression", "inconclusive", "invalid")
+}
+
+func parseFailOn(text string, known ...string) (FailOn, error) {
 	var set FailOn
 	for word := range strings.SplitSeq(text, ",") {
 		word = strings.TrimSpace(word)
@@ -43,6 +53,19 @@ func (f FailOn) Exit(s verdict.State) int {
 	case s == verdict.Inconclusive && slices.Contains(f, "inconclusive"):
 		return ExitInconclusive
 	case (s == verdict.Invalid || s == verdict.NoData) && slices.Contains(f, "invalid"):
+		return ExitInvalid
+	}
+	return 0
+}
+
+// ExitCompared is the exit status for a comparison: a run that can't be compared is as invalid.
+func (f FailOn) ExitCompared(o compare.Outcome) int {
+	switch {
+	case o == compare.Regression && slices.Contains(f, "regression"):
+		return ExitRegression
+	case o == compare.Inconclusive && slices.Contains(f, "inconclusive"):
+		return ExitInconclusive
+	case o == compare.NotComparable && slices.Contains(f, "invalid"):
 		return ExitInvalid
 	}
 	return 0

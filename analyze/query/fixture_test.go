@@ -169,6 +169,7 @@ type runSpec struct {
 	skip            func(t float64) bool // scrapes that didn't happen
 	threshold       float64              // of the objective ttft
 	steps           []stepSpec
+	held            float64 // share of the load that was in flight; 1 when 0
 }
 
 func (r runSpec) scrapes(s stepSpec) []float64 {
@@ -223,6 +224,10 @@ func (w *world) writeWindow(r runSpec, s stepSpec, win string, t float64, base [
 	with := func(kv ...string) []string { return append(append([]string(nil), base...), kv...) }
 	from, to := s.edges(win)
 	done := math.Min(1, math.Max(0, (t-from)/(to-from)))
+	held := r.held
+	if held == 0 {
+		held = 1
+	}
 	part := func(n int) float64 { return math.Floor(done * float64(n)) }
 	if t >= from {
 		w.put(t, w.t0+from, signal.LoadgenStepStart, base...)
@@ -250,8 +255,8 @@ func (w *world) writeWindow(r runSpec, s stepSpec, win string, t float64, base [
 	if win == "measure" {
 		w.put(t, part(s.late), signal.LoadgenLateReads, with(signal.LabelObjective, "ttft")...)
 	}
-	w.put(t, done*(to-from)*float64(s.conc), signal.LoadgenInFlightSeconds, base...)
-	w.put(t, done*(to-from)*float64(s.conc), signal.LoadgenOccupancySeconds, base...)
+	w.put(t, held*done*(to-from)*float64(s.conc), signal.LoadgenInFlightSeconds, base...)
+	w.put(t, held*done*(to-from)*float64(s.conc), signal.LoadgenOccupancySeconds, base...)
 	for _, h := range []string{signal.LoadgenTTFT, signal.LoadgenDuration, signal.LoadgenTPOT, signal.LoadgenICL} {
 		if r.native {
 			w.putHistogram(t, nativeHistogram(values), h, base...)

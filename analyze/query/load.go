@@ -89,6 +89,9 @@ func (l *loader) describe() *verdict.Run {
 	run := &verdict.Run{ID: l.RunID, Service: l.SLO.Service, Objectives: objectives(l.SLO)}
 	if m := l.Manifest; m != nil {
 		run.Manifest, run.State, run.Reason = true, string(m.State), m.Reason
+		for _, c := range m.Classes {
+			run.Classes = append(run.Classes, verdict.Class{Name: c.Name, Objectives: c.Objectives})
+		}
 		run.Ladder, run.Rates, run.Rounds, run.Conditions = slices.Clone(m.Ladder), slices.Clone(m.Rates), m.Rounds, m.Conditions
 		run.ConditionsChanged = slices.Clone(m.Changed)
 	}
@@ -168,7 +171,7 @@ func (l *loader) readTotals(ctx context.Context) error {
 // readRest reads the values of the histograms, engine, machine and GPU, expressions, and what is
 // only drawn.
 func (l *loader) readRest(ctx context.Context) error {
-	qs := slices.Concat(l.histogramQuestions(), l.quantileQuestions(), l.sampleQuestions(), l.expressionQuestions(), l.ttftQuestions(), l.progressQuestions())
+	qs := slices.Concat([]question{l.refusalQuestion()}, l.histogramQuestions(), l.quantileQuestions(), l.sampleQuestions(), l.expressionQuestions(), l.ttftQuestions(), l.progressQuestions())
 	if err := l.ask(ctx, qs...); err != nil {
 		return err
 	}
@@ -178,6 +181,7 @@ func (l *loader) readRest(ctx context.Context) error {
 	l.cutAll(signals)
 	l.findRestarts()
 	l.drawTimeline(signals)
+	l.keepSignals(signals)
 	return nil
 }
 

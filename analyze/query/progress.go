@@ -1,6 +1,7 @@
 package query
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/prometheus/common/model"
@@ -15,13 +16,10 @@ import (
 // counters are the raw counters of one step in its measure window, by what they count.
 type counters map[string][]*track
 
-// progressQuestions ask for the counts of the phases that are judged over their own time: not only how
-// many there were in the end, but how many there were at each scrape.
+// progressQuestions ask how many there were at each scrape, not only in the end: when a step broke,
+// when the service was back, and for the phases that are judged over their own time.
 func (l *loader) progressQuestions() []question {
-	if !slices.ContainsFunc(l.stepList(), func(s *step) bool { return verdict.IsAfter(s.Phase) }) {
-		return nil
-	}
-	phases := promexpr.OneOf(signal.LabelPhase, verdict.AfterPhases()...)
+	phases := promexpr.OneOf(signal.LabelPhase, append(verdict.AfterPhases(), verdict.PhaseRamp, verdict.PhaseRecovery, verdict.PhaseVerify)...)
 	ask := func(metric string, name func(model.Metric) string, more ...promexpr.Matcher) question {
 		return question{
 			name: metric + " at each scrape", at: l.until,
@@ -30,7 +28,8 @@ func (l *loader) progressQuestions() []question {
 		}
 	}
 	named := func(s string) func(model.Metric) string { return func(model.Metric) string { return s } }
-	qs := []question{ask(signal.LoadgenRequests, func(m model.Metric) string { return string(m[signal.LabelOutcome]) })}
+	qs := []question{ask(signal.LoadgenRequests, func(m model.Metric) string { return string(m[signal.LabelOutcome]) },
+		promexpr.OneOf(signal.LabelOutcome, l.outcomesSeen()...))}
 	for _, e := range l.edges {
 		if len(e.spellings) == 0 {
 			continue
@@ -43,15 +42,73 @@ func (l *loader) progressQuestions() []question {
 	return qs
 }
 
-func withinOf(e edge) string { return "within " + e.objective.Name }
-
-func (l *loader) stepList() []*step {
-	var all []*step
+// outcomesSeen are those that a request had, with ok: the counters of the others stand at zero.
+func (l *loader) outcomesSeen() []string {
+	seen := map[string]bool{string(wire.OK): true}
 	for _, s := range l.steps {
-		all = append(all, s)
+		for _, w := range s.windows {
+			for outcome, n := range w.outcomes {
+				seen[outcome] = seen[outcome] || n > 0
+			}
+		}
 	}
-	return all
+	maps.DeleteFunc(seen, func(_ string, there bool) bool { return !there })
+	return slices.Sorted(maps.Keys(seen))
 }
+
+// refusalQuestion asks how long refusals took while admission limits were tried.
+func (l *loader) refusalQuestion() question {
+	sum, count, bucket := signal.LoadgenRejectionDuration+suffixSum, signal.LoadgenRejectionDuration+suffixCount, signal.LoadgenRejectionDuration+suffixBucket
+	return question{
+		name: "time of refusals behind the limits", at: l.until,
+		expr: promexpr.Range(promexpr.SelectNames([]string{sum, count, bucket},
+			promexpr.Eq(signal.LabelRun, l.RunID), measured(), promexpr.Eq(signal.LabelPhase, verdict.PhaseVerify), promexpr.OneOf(labelLE, "", "0.1")), l.span),
+		take: func(a answer) error {
+			m, err := a.matrix()
+			if err != nil {
+				return err
+			}
+			for name, ts := range tracks(m) {
+				for _, t := range ts {
+					if err := l.takeRefusals(name, t); err != nil {
+						return err
+					}
+				}
+			}
+			for _, s := range l.steps {
+				if r := s.Refusals; r != nil && r.Count > 0 {
+					r.Mean /= float64(r.Count)
+				} else {
+					s.Refusals = nil
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// takeRefusals adds the last sample of one series; Mean holds the sum until all are there.
+func (l *loader) takeRefusals(name string, t track) error {
+	k, err := keyOf(t.labels)
+	if err != nil || len(t.points) == 0 {
+		return err
+	}
+	s := l.stepOf(k)
+	if s.Refusals == nil {
+		s.Refusals = &verdict.Refusals{}
+	}
+	switch last := t.points[len(t.points)-1].V; name {
+	case signal.LoadgenRejectionDuration + suffixSum:
+		s.Refusals.Mean += last
+	case signal.LoadgenRejectionDuration + suffixCount:
+		s.Refusals.Count += whole(last)
+	default:
+		s.Refusals.Within += whole(last)
+	}
+	return nil
+}
+
+func withinOf(e edge) string { return "within " + e.objective.Name }
 
 func (l *loader) takeCounters(a answer, name func(model.Metric) string) error {
 	m, err := a.matrix()

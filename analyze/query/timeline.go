@@ -56,6 +56,16 @@ func (l *loader) drawTimeline(signals []series) {
 	}
 }
 
+// keepSignals hands on every signal as it was sampled.
+func (l *loader) keepSignals(signals []series) {
+	for _, r := range slices.Concat(signals, l.expressions) {
+		i, j := window(r.line, unix(l.begin)-margin.Seconds(), unix(l.end)+margin.Seconds())
+		if i < j {
+			l.run.Signals = append(l.run.Signals, verdict.Series{Signal: r.name, Layer: r.layer, Unit: r.unit, Points: r.line[i:j]})
+		}
+	}
+}
+
 func (l *loader) draw(r series) {
 	i, j := window(r.line, unix(l.begin)-margin.Seconds(), unix(l.end)+margin.Seconds())
 	if i < j {

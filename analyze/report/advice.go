@@ -38,6 +38,16 @@ func (d *Document) doNow() []string {
 			add(c.Owner, c.Action)
 		}
 	}
+	if d.Recovery != nil {
+		for _, o := range d.Recovery.Objectives {
+			if o.Verdict == verdict.NotHeld && o.Action != "" {
+				add(o.Owner, o.Action)
+			}
+		}
+	}
+	if l := d.Limits; l != nil && len(l.Snippets) > 0 && d.FirstBreach != nil {
+		add("", fmt.Sprintf("set admission limits: at most %d at once, %d waiting, Retry-After %g s (see Admission limits)", l.MaxConcurrency, l.QueueCap, l.RetryAfter))
+	}
 	d.adviseMeasurement(add)
 	if d.State == verdict.None {
 		ladder := d.ladder()
@@ -144,6 +154,7 @@ func (d *Document) claimLimits() []string {
 				tested = append(tested, s.Level())
 			}
 		}
+		tested = slices.Compact(tested) // classes share their levels
 		if len(tested) > 0 {
 			out = append(out, fmt.Sprintf("Tested at %s %s, and nowhere between or above.", tested[0].Kind(), level.List(tested)))
 		}
@@ -161,8 +172,7 @@ func (d *Document) claimLimits() []string {
 		"Each claim of a breach, and each of ok, is wrong at most once in twenty runs, as far as requests within a round are alike.",
 		d.loopLimits(),
 		"The prompts, output length, model and settings were those under Conditions. Others have another limit.",
-		"Readings of service and machine stand beside the breach. They are clues; this run does not show what caused it.",
-		"Recovery is shown beside the baseline, without a verdict on whether the two are the same.")
+		"A layer that turned first is where to look, not the proof of a cause: a change of one thing and a second run is. A resource alone is a clue.")
 	var undefined []string
 	for _, s := range ladder {
 		for _, o := range s.Objectives {

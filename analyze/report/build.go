@@ -48,8 +48,17 @@ func New(run verdict.Run, res verdict.Result, meta Meta) *Document {
 		d.Capacity = append(d.Capacity, Capacity{c.Name, c.MinConcurrency, c.Verdict, c.Reason, c.Owner, c.Action})
 	}
 	d.Phases = phases(res)
+	d.Classes = classes(res)
 	d.Recovery = d.recovery()
-	d.FirstBreach = d.firstBreach()
+	d.Saturation, d.Knee, d.TradeOffs = saturation(d.res.Saturation), knee(d.res.Scaling), tradeOffs(d.res.TradeOffs)
+	d.Attribution, d.Limits = attribution(d.res.Attribution), limits(d.res.Limits)
+	d.Verified = verified(d.res.Verification)
+	if d.FirstBreach = d.firstBreach(); d.FirstBreach != nil && d.Attribution != nil {
+		d.FirstBreach.FirstLayer = d.Attribution.FirstLayer
+		if at := d.breachOnset(); at != nil {
+			d.FirstBreach.Onset = &at.Window
+		}
+	}
 	d.DoNow = d.doNow()
 	d.Claim = d.claimLimits()
 	d.Lines = d.headline()
@@ -186,9 +195,9 @@ func objectiveResult(o verdict.ObjectiveResult) ObjectiveResult {
 }
 
 // step finds a step of the document.
-func (d *Document) step(phase string, at level.Level) *Step {
+func (d *Document) step(phase string, at level.Level, class string) *Step {
 	for i := range d.Steps {
-		if d.Steps[i].Phase == phase && d.Steps[i].Level() == at {
+		if d.Steps[i].Phase == phase && d.Steps[i].Level() == at && d.Steps[i].Class == class {
 			return &d.Steps[i]
 		}
 	}
@@ -214,6 +223,24 @@ func (d *Document) LadderKind() string {
 	return level.Level{}.Kind()
 }
 
+// charted is the ladder as it is drawn: of classes the one that broke first, else the first.
+func (d *Document) charted() []Step {
+	class := ""
+	if len(d.Classes) > 0 {
+		class = d.Classes[0].Name
+	}
+	if d.FirstBreach != nil {
+		class = d.FirstBreach.Class
+	}
+	var out []Step
+	for _, s := range d.ladder() {
+		if s.Class == class {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 // recovery puts the first baseline step beside the first recovery step.
 func (d *Document) recovery() *Recovery {
 	var r Recovery
@@ -226,8 +253,9 @@ func (d *Document) recovery() *Recovery {
 		}
 	}
 	if r.Baseline == nil || r.After == nil {
-		return nil
+		r.Baseline, r.After = nil, nil
 	}
+	r.fill(d.res.Recovery)
 	return &r
 }
 
@@ -237,7 +265,7 @@ func (d *Document) firstBreach() *FirstBreach {
 		return nil
 	}
 	return &FirstBreach{Concurrency: b.Concurrency, Rate: b.Rate, LastOK: b.LastOK, LastOKRate: b.LastOKRate,
-		Undecided: list(b.Undecided), UndecidedRates: b.UndecidedRates, Objective: b.Objective, Also: list(b.Also),
+		Undecided: list(b.Undecided), UndecidedRates: b.UndecidedRates, Class: b.Class, Objective: b.Objective, Also: list(b.Also),
 		Bad: b.Bad, Total: b.Total, Slow: b.Slow, Failed: b.Failed, CI: pair(b.CI), RoundsBreached: b.RoundsBreached, Rounds: b.Rounds,
 		Began: instant(b.Began), Beside: d.beside(b), Owner: b.Owner, Action: b.Action, Runbook: b.Runbook}
 }

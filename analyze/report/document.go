@@ -49,8 +49,15 @@ type Document struct {
 	Objectives  []Objective       `json:"objectives"`
 	Steps       []Step            `json:"steps"`
 	Capacity    []Capacity        `json:"capacity"`
-	Phases      []Phase           `json:"phases,omitempty"` // soak, fluctuations, drills
-	Recovery    *Recovery         `json:"recovery"`         // null: one of the two was not measured
+	Classes     []Class           `json:"classes,omitempty"` // a verdict for each class of requests
+	Phases      []Phase           `json:"phases,omitempty"`  // soak, fluctuations, drills
+	Recovery    *Recovery         `json:"recovery"`
+	Saturation  []Saturation      `json:"saturation"`
+	Knee        *Knee             `json:"knee"`
+	TradeOffs   []TradeOff        `json:"trade_offs"`
+	Attribution *Attribution      `json:"attribution"`
+	Limits      *Limits           `json:"limits"`
+	Verified    *Verified         `json:"limits_verified"` // null: not tried
 	Validity    []Check           `json:"validity"`
 	Notes       []string          `json:"notes"`
 	Claim       []string          `json:"claim_limits"`
@@ -78,6 +85,7 @@ type FirstBreach struct {
 	LastOKRate     *float64    `json:"last_ok_rate,omitempty"`
 	Undecided      []int       `json:"undecided"` // lower steps that neither held nor broke
 	UndecidedRates []float64   `json:"undecided_rates,omitempty"`
+	Class          string      `json:"class,omitempty"` // of the requests
 	Objective      string      `json:"objective"`
 	Also           []string    `json:"also"` // further objectives that broke at the same step
 	Bad            int64       `json:"bad"`
@@ -87,7 +95,9 @@ type FirstBreach struct {
 	CI             *[2]float64 `json:"ci"`
 	RoundsBreached int         `json:"rounds_breached"`
 	Rounds         int         `json:"rounds"`
-	Began          *time.Time  `json:"began"` // start of that step in its earliest valid round
+	Onset          *Window     `json:"onset"`       // of the objective, in the first round that shows it
+	FirstLayer     string      `json:"first_layer"` // "": undetermined
+	Began          *time.Time  `json:"began"`       // start of that step in its earliest valid round
 	Beside         []Beside    `json:"beside"`
 	Owner          string      `json:"owner"`
 	Action         string      `json:"action"`
@@ -270,10 +280,16 @@ type Capacity struct {
 	Action         string        `json:"action,omitempty"`
 }
 
-// Recovery puts the baseline beside the recovery. It is a reading, not a verdict.
+// Recovery puts the baseline beside the recovery, and says whether the two are the same.
 type Recovery struct {
-	Baseline *Step `json:"baseline"`
-	After    *Step `json:"recovery"`
+	State      verdict.State       `json:"state"` // recovered, degraded, inconclusive, not_measured
+	Reason     string              `json:"reason,omitempty"`
+	Time       *[2]*float64        `json:"time_to_recover"` // [from, to] in seconds after the load; to is null when it was not back in time
+	Measures   []RecoveryMeasure   `json:"measures"`
+	Held       []string            `json:"held"`
+	Objectives []RecoveryObjective `json:"objectives"`
+	Baseline   *Step               `json:"baseline"` // null: not measured
+	After      *Step               `json:"recovery"`
 }
 
 // Check is one look at whether the measurement may be believed.

@@ -66,6 +66,11 @@ func breachRun() verdict.Run {
 		run.Latency = append(run.Latency, verdict.StepLatency{Phase: l.phase, Concurrency: l.c, TTFT: spread(l.ttft, 1.3), E2E: spread(l.ttft+0.31, 1.2), TPOT: spread(0.021, 1.1)})
 	}
 	run.Timeline = timeline(run.Steps, at)
+	for _, x := range run.Timeline {
+		if x.Layer != "user" {
+			run.Signals = append(run.Signals, x)
+		}
+	}
 	return run
 }
 

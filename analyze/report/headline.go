@@ -23,15 +23,29 @@ func (d *Document) headline() []string {
 func (d *Document) breachLines() []string {
 	b := d.FirstBreach
 	o, _ := d.objectiveNamed(b.Objective)
-	r := d.resultAt(b.Level(), b.Objective)
-	first := fmt.Sprintf("First breach: %s (%s) at %s, %s, in %d of %d rounds: %s of %s missed it (%s, 95 %% CI %s; allowed %s).",
-		b.Objective, o.Text, b.Level().Words(), bracket(b), b.RoundsBreached, b.Rounds, grouped(b.Bad), counted(b.Total, "request"),
+	r := d.resultAt(b.Level(), b.Class, b.Objective)
+	first := fmt.Sprintf("First breach: %s (%s)%s at %s, %s, in %d of %d rounds: %s of %s missed it (%s, 95 %% CI %s; allowed %s).",
+		b.Objective, o.Text, ofClass(b.Class), b.Level().Words(), bracket(b), b.RoundsBreached, b.Rounds, grouped(b.Bad), counted(b.Total, "request"),
 		percent(float64(b.Bad)/float64(b.Total)), interval(b.CI), percent(r.Allowance))
 	if len(b.Also) > 0 {
 		first += " Also broken there: " + strings.Join(b.Also, ", ") + "."
 	}
-	second := fmt.Sprintf("%s began %s. Beside it, as a clue and not as the cause: %s.", capital(b.Level().Words()), clock(b.Began), d.clues(b))
-	return []string{first, second, ownerLine(b.Owner, b.Action, b.Runbook)}
+	second := fmt.Sprintf("%s began %s", capital(b.Level().Words()), clock(b.Began))
+	if b.Onset != nil {
+		second += fmt.Sprintf("; it broke within %s", b.Onset.between())
+	}
+	second += fmt.Sprintf(". %sBeside it: %s.", d.layerLine(), d.clues(b))
+	if rest := d.otherClasses(); rest != "" {
+		first += " " + rest
+	}
+	third := ownerLine(b.Owner, b.Action, b.Runbook)
+	if d.Recovery != nil {
+		third = "Recovery: " + d.Recovery.words() + " " + third
+	}
+	if rest := d.otherClasses(); rest != "" {
+		first += " " + rest
+	}
+	return []string{first, second, third}
 }
 
 // bracket says between which steps the breach lies.
@@ -189,8 +203,8 @@ func (d *Document) objectiveNamed(name string) (Objective, bool) {
 	return Objective{}, false
 }
 
-func (d *Document) resultAt(at level.Level, name string) ObjectiveResult {
-	if s := d.step(verdict.PhaseRamp, at); s != nil {
+func (d *Document) resultAt(at level.Level, class, name string) ObjectiveResult {
+	if s := d.step(verdict.PhaseRamp, at, class); s != nil {
 		for _, o := range s.Objectives {
 			if o.Name == name {
 				return o

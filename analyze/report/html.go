@@ -30,9 +30,17 @@ type page struct {
 	Gauges   table
 	Facts    []fact
 	Near     table
+	Classed  table
 	Later    table
 	Parts    table
 	After    table
+	Same     table
+	Turned   table
+	Why      table
+	Grew     table
+	Full     table
+	Admit    table
+	Back     string
 	Readings table
 	Fixed    table
 	Asked    table
@@ -83,10 +91,10 @@ func (d *Document) page() page {
 		Document: d, Style: template.CSS(pageStyle), //nolint:gosec // our own file
 		Word: verdictWord(d.State), Span: clock(d.From) + " to " + clock(d.To),
 		User: d.groupedUserTable(), Machine: d.machineTable(), Verdicts: d.objectiveTable(), Once: d.capacityTable(), Gauges: d.gaugeTable(),
-		Later: d.phaseTable(), Parts: d.partTable(), After: d.recoveryTable(), Readings: d.readingsTable(), Fixed: d.conditionsTable(), Asked: d.queryTable(),
+		Classed: d.classTable(), Later: d.phaseTable(), Parts: d.partTable(), After: d.recoveryTable(), Same: d.equivalenceTable(), Turned: d.onsetTable(), Why: d.hypothesisTable(), Grew: d.gainTable(), Full: d.saturationTable(), Admit: d.limitTable(), Readings: d.readingsTable(), Fixed: d.conditionsTable(), Asked: d.queryTable(),
 		Ladder: d.ladderFigures(), SLOText: d.meta.SLO, PlanText: d.meta.Plan, Worst: verdict.Passed,
 	}
-	for _, s := range d.ladder() {
+	for _, s := range d.charted() {
 		p.Rungs = append(p.Rungs, d.rung(s))
 	}
 	for _, c := range d.Validity {
@@ -97,6 +105,9 @@ func (d *Document) page() page {
 	}
 	if f, ok := d.timelineFigure(); ok {
 		p.Time = append(p.Time, f)
+	}
+	if d.Recovery != nil {
+		p.Back = capital(d.Recovery.words())
 	}
 	if d.FirstBreach != nil {
 		p.Facts, p.Near = d.breachFacts(), d.besideTable()
@@ -158,9 +169,9 @@ func icon(s any) string {
 		name = string(v)
 	}
 	switch name {
-	case "ok", "none", "held":
+	case "ok", "none", "held", "recovered":
 		return "✓"
-	case "breach", "failed", "not_held":
+	case "breach", "failed", "not_held", "degraded":
 		return "✕"
 	case "warn", "invalid":
 		return "!"

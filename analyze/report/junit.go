@@ -112,7 +112,11 @@ func (d *Document) class(at level.Level) string {
 
 func (d *Document) junitCase(s Step, o ObjectiveResult) junitCase {
 	def, _ := d.objectiveNamed(o.Name)
-	c := junitCase{Class: d.class(s.Level()), Name: o.Name + ": " + def.Text}
+	class := d.class(s.Level())
+	if s.Class != "" {
+		class += "." + s.Class
+	}
+	c := junitCase{Class: class, Name: o.Name + ": " + def.Text}
 	switch o.Verdict {
 	case verdict.OK:
 	case verdict.Breach:

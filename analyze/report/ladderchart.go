@@ -13,7 +13,7 @@ import (
 
 // ladderFigures are the charts by concurrency.
 func (d *Document) ladderFigures() []figure {
-	steps := d.ladder()
+	steps := d.charted()
 	if len(steps) == 0 {
 		return nil
 	}

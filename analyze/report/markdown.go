@@ -20,6 +20,7 @@ func (d *Document) WriteMarkdown(w io.Writer) error {
 	fmt.Fprintf(&b, "Service %s, %s to %s.\n\n", escape(orUnknown(d.Service)), clock(d.From), clock(d.To))
 	section(&b, "Can the measurement be believed?", d.validityTable())
 	bullets(&b, "What to do now", d.DoNow)
+	section(&b, "By class of requests", d.classTable())
 	section(&b, "Steps", d.userTable())
 	part(&b, "Mean (maximum) of service and machine meanwhile:", d.machineTable())
 	section(&b, "Objectives by step", d.objectiveTable())
@@ -28,7 +29,15 @@ func (d *Document) WriteMarkdown(w io.Writer) error {
 	d.breachCard(&b)
 	section(&b, "After the rounds: did it hold?", d.phaseTable())
 	part(&b, "Part by part:", d.partTable())
-	section(&b, "Baseline beside recovery", d.recoveryTable())
+	d.attributionSection(&b)
+	section(&b, "How throughput grew", d.gainTable())
+	part(&b, "Signals that no longer rise with the load:", d.saturationTable())
+	if d.Recovery != nil {
+		fmt.Fprintf(&b, "## Recovery\n\n%s\n\n", escape(capital(d.Recovery.words())))
+		part(&b, "The same as the baseline?", d.equivalenceTable())
+		part(&b, "Baseline beside recovery:", d.recoveryTable())
+	}
+	d.limitSection(&b)
 	section(&b, "All readings", d.readingsTable())
 	section(&b, "Conditions", d.conditionsTable())
 	bullets(&b, "Notes", d.Notes)
@@ -60,6 +69,41 @@ func (d *Document) breachCard(b *strings.Builder) {
 	part(b, "Beside it, as clues:", d.besideTable())
 }
 
+func (d *Document) attributionSection(b *strings.Builder) {
+	a := d.Attribution
+	if a == nil {
+		return
+	}
+	fmt.Fprintf(b, "## Which layer, since when\n\n%s\n\n", escape(a.Text))
+	part(b, "When each signal turned:", d.onsetTable())
+	part(b, "Explanations:", d.hypothesisTable())
+	if len(a.Clues) > 0 {
+		b.WriteString("Clues, none of them a cause by itself:\n\n")
+		for _, c := range a.Clues {
+			fmt.Fprintf(b, "- %s\n", escape(c))
+		}
+		b.WriteString("\n")
+	}
+}
+
+func (d *Document) limitSection(b *strings.Builder) {
+	l := d.Limits
+	if l == nil {
+		return
+	}
+	b.WriteString("## Admission limits\n\n")
+	if l.Reason != "" {
+		fmt.Fprintf(b, "None: %s.\n\n", escape(l.Reason))
+	}
+	part(b, "What to set:", d.limitTable())
+	if d.Verified != nil {
+		fmt.Fprintf(b, "Tried: **%s**. %s\n\n", verdictWord(d.Verified.Verdict), escape(d.Verified.Text))
+	}
+	for _, s := range l.Snippets {
+		fmt.Fprintf(b, "%s. %s\n\n```\n%s\n```\n\n", escape(s.For), escape(s.Note), s.Text)
+	}
+}
+
 // fact is a named value.
 type fact struct{ Name, Value string }
 
@@ -67,7 +111,7 @@ type fact struct{ Name, Value string }
 func (d *Document) breachFacts() []fact {
 	b := d.FirstBreach
 	o, _ := d.objectiveNamed(b.Objective)
-	r := d.resultAt(b.Level(), b.Objective)
+	r := d.resultAt(b.Level(), b.Class, b.Objective)
 	var rounds []string
 	for _, x := range r.PerRound {
 		rounds = append(rounds, fmt.Sprintf("round %d: %d of %d", x.Round, x.Bad, x.Total))
@@ -80,13 +124,15 @@ func (d *Document) breachFacts() []fact {
 		between += fmt.Sprintf(" (undecided: %s)", level.List(undecided))
 	}
 	facts := []fact{
-		{"Objective", b.Objective + ", " + o.Text},
+		{"Objective", b.Objective + ", " + o.Text + ofClass(b.Class)},
 		{"Between", between},
 		{"Missed", r.missed()},
 		{"Of these", fmt.Sprintf("%s slow, %s failed", grouped(b.Slow), grouped(b.Failed))},
 		{"Rounds", fmt.Sprintf("%d of %d over the allowance (%s)", b.RoundsBreached, b.Rounds, strings.Join(rounds, ", "))},
 		{"Certainty", fmt.Sprintf("p %s after correction for all objectives, φ = %s", optional(r.PBreachHolm, pValue), significant(r.Dispersion))},
 		{"That step began", clock(b.Began)},
+		{"It broke within", d.onsetFact()},
+		{"First abnormal layer", orUndetermined(b.FirstLayer)},
 		{"Owner", orNone(b.Owner)},
 		{"Action", orNone(b.Action)},
 	}
@@ -94,6 +140,26 @@ func (d *Document) breachFacts() []fact {
 		facts = append(facts, fact{"Runbook", b.Runbook})
 	}
 	return facts
+}
+
+// onsetFact says when the objective broke, in every round that shows it.
+func (d *Document) onsetFact() string {
+	var out []string
+	for _, o := range d.Attribution.Onsets {
+		for _, r := range o.Rounds {
+			if o.Layer == "user" && o.Signal == d.FirstBreach.Objective {
+				out = append(out, fmt.Sprintf("round %d: %s", r.Round, r.between()))
+			}
+		}
+	}
+	return orUnknown(strings.Join(out, ", "))
+}
+
+func orUndetermined(s string) string {
+	if s == "" {
+		return "undetermined"
+	}
+	return s
 }
 
 // pValue writes a probability; very small ones only as such.

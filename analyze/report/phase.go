@@ -13,6 +13,7 @@ import (
 type Phase struct {
 	Phase       string        `json:"phase"`
 	Step        int           `json:"step"`
+	Class       string        `json:"class,omitempty"`       // of the requests
 	Name        string        `json:"name,omitempty"`        // of a drill
 	Shape       string        `json:"shape,omitempty"`       // of a fluctuation: square, spike, sine
 	Concurrency int           `json:"concurrency,omitempty"` // the highest
@@ -53,7 +54,7 @@ func phases(res verdict.Result) []Phase {
 	var out []Phase
 	for _, p := range res.Phases {
 		m := p.Round.Measured
-		x := Phase{Phase: p.Phase, Step: p.Step, Name: p.Name, Shape: p.Shape, Concurrency: p.High.Concurrency, Rate: p.High.Rate,
+		x := Phase{Phase: p.Phase, Step: p.Step, Class: p.Class, Name: p.Name, Shape: p.Shape, Concurrency: p.High.Concurrency, Rate: p.High.Rate,
 			Held: p.Held, Reasons: list(p.Reasons), Parts: []Part{}, Valid: p.Round.Valid, Checks: checks(p.Round.Checks), Requests: m.Requests,
 			Latency:    latency(p.Round.Latency.TTFT, p.Round.Latency.E2E, p.Round.Latency.TPOT),
 			Throughput: throughput(m), Success: number(m.SuccessRatio)}
@@ -92,13 +93,14 @@ func (p Phase) load() string {
 
 // title is a phase's name.
 func (p Phase) title() string {
+	title := p.Phase
 	switch {
 	case p.Name != "":
-		return p.Phase + " " + p.Name
+		title += " " + p.Name
 	case p.Shape != "":
-		return p.Shape + " " + p.Phase
+		title = p.Shape + " " + title
 	}
-	return p.Phase
+	return title + ofClass(p.Class)
 }
 
 // text says how long it took until the service was back.
@@ -147,6 +149,9 @@ func (d *Document) junitPhase(p Phase) junitCase {
 		service = "service"
 	}
 	c := junitCase{Class: service + "." + p.Phase, Name: fmt.Sprintf("%s at %s: the ladder's conclusion holds", p.title(), p.load())}
+	if p.Class != "" {
+		c.Class += "." + p.Class
+	}
 	why := strings.Join(p.Reasons, "; ")
 	switch p.Held {
 	case verdict.NotHeld:

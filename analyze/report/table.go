@@ -57,10 +57,14 @@ func (t *table) note(s string) {
 
 // stepName names a step: the ladder by its level, the others by their phase as well.
 func (s Step) name() string {
-	if s.Phase == verdict.PhaseRamp {
-		return s.Level().String()
+	name := s.Level().String()
+	if s.Phase != verdict.PhaseRamp {
+		name = s.Phase + " " + name
 	}
-	return fmt.Sprintf("%s %s", s.Phase, s.Level())
+	if s.Class != "" {
+		name += " " + s.Class
+	}
+	return name
 }
 
 // roundsCell says how many rounds count, of how many.
@@ -256,7 +260,7 @@ func gaugeCell(s Step, name string, why map[string][]string) cell {
 // recoveryTable puts the numbers of the baseline beside those of the recovery.
 func (d *Document) recoveryTable() table {
 	t := table{Head: []string{"", "baseline", "recovery"}}
-	if d.Recovery == nil {
+	if d.Recovery == nil || d.Recovery.Baseline == nil {
 		return t
 	}
 	a, b := *d.Recovery.Baseline, *d.Recovery.After

@@ -38,6 +38,9 @@ func (j *job) explain() {
 		rounds = "round"
 	}
 	say("", "%d %s of baseline %d, ladder %s, recovery %d; %s", p.Rounds, rounds, p.Baseline.Concurrency, ladder(p), p.Recovery.Concurrency, stepSize(p))
+	for _, c := range p.Classes {
+		say("", "class %s, weight %d%s", c.Name, c.Weight, heldTo(c))
+	}
 	for _, s := range p.After() {
 		say("", "then %s", afterText(p, s))
 	}
@@ -89,6 +92,14 @@ func leastTime(p *plan.Plan) time.Duration {
 		least += p.Bounds(s).Duration + p.Cooldown
 	}
 	return least
+}
+
+// heldTo says what a class is held to, where that isn't everything.
+func heldTo(c plan.Class) string {
+	if len(c.Objectives) == 0 {
+		return ""
+	}
+	return ", held to " + strings.Join(c.Objectives, ", ")
 }
 
 // afterText describes a phase that comes after the rounds.

@@ -20,6 +20,8 @@ type Options struct {
 	StoreAddress, LoadgenAddress, ExporterAddress, SimAddress string
 
 	AllowProduction bool
+	ReadStamps      bool          // stamp arrivals when they are read even where the kernel would do it
+	VerifyLimits    bool          // try the admission limits in the end
 	ScrapeInterval  time.Duration // 1 s when 0
 
 	Version  string

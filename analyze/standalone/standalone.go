@@ -48,7 +48,12 @@ func Run(ctx context.Context, o Options) (out Outcome, err error) {
 		return out, err
 	}
 	if !o.simulated() {
-		if err := run.Reach(ctx, f.plan, o.RunID); err != nil {
+		note := time.AfterFunc(2*time.Second, func() {
+			fmt.Fprintf(o.Progress, "waiting a little for the first answer of %s\n", f.plan.Target.URL)
+		})
+		err := run.Reach(ctx, f.plan, o.RunID)
+		note.Stop()
+		if err != nil {
 			return out, usage(err)
 		}
 	}
@@ -143,6 +148,7 @@ func (j *job) runOptions() run.Options {
 		Plan: j.plan, SLO: j.slo, RunID: j.RunID, Dir: j.Dir, Version: j.Version,
 		ScrapeWait: run.DefaultScrapeWait, FinalWait: run.DefaultFinalWait, Grace: run.DefaultGrace,
 		Progress: run.NewProgress(j.Progress, j.Terminal), Logger: j.Logger, Abort: j.Abort,
+		ReadStamps: j.ReadStamps,
 	}
 }
 
@@ -176,6 +182,9 @@ func (j *job) measure(ctx context.Context) (out Outcome, err error) {
 	err = j.runner.RunRounds(ctx)
 	if err == nil {
 		err = j.repeatVoid(ctx)
+	}
+	if err == nil && j.VerifyLimits {
+		err = j.verifyLimits(ctx)
 	}
 	out.Interrupted = errors.Is(err, run.ErrInterrupted)
 	// From here on an end of ctx must not lose what was measured.

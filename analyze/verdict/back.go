@@ -14,57 +14,149 @@ type Back struct {
 const (
 	backScrapes  = 3
 	backRequests = 20
+	// silentRequests is how many requests should have ended in a time for it to count that none did.
+	silentRequests = 5
 )
 
 // back finds when a service that was disturbed at a time was back, counted from since and looked for
 // up to until. nil when there are too few requests to tell.
 func (s Step) back(objectives []Objective, disturbed, since, until float64) *Back {
-	allowed, ps := allowances(objectives), s.progressUntil(until)
-	left, out := false, false
-	for i := lastBefore(ps, disturbed); i+1 < len(ps); i++ {
-		in, enough := inBand(ps[i:], allowed)
-		after := i >= lastBefore(ps, since)
+	w := s.watching(objectives, until)
+	left, after := false, w.lastBefore(since)
+	for i := w.lastBefore(disturbed); i+1 < len(w.ps); i++ {
+		l := w.look(i)
 		switch {
-		case !enough:
-			if !out {
-				return nil
-			}
-			return &Back{Left: true, Censored: true, From: max(0, ps[len(ps)-1].T-since)}
-		case !in:
-			left, out = true, after
-		case !after: // what is before the end of the disturbance is no return
+		case !l.in || i < after: // what is before the end of the disturbance is no return
+			left = left || l.out
 		case !left:
 			return &Back{}
 		default:
-			return &Back{Left: true, From: max(0, ps[i].T-since), To: max(0, ps[i+1].T-since)}
+			return &Back{Left: true, From: max(0, w.ps[i].T-since), To: max(0, w.ps[i+1].T-since)}
 		}
+	}
+	if left && w.outAtTheEnd(after) {
+		return &Back{Left: true, Censored: true, From: max(0, w.ps[len(w.ps)-1].T-since)}
 	}
 	return nil
 }
 
 // leaves finds when a service first left its objectives, to the scrape before.
 func (s Step) leaves(objectives []Objective, from, until float64) (t float64, ok bool) {
-	allowed, ps := allowances(objectives), s.progressUntil(until)
-	for i := lastBefore(ps, from); i+1 < len(ps); i++ {
-		if in, enough := inBand(ps[i:], allowed); enough && !in && missed(ps[i], ps[i+1], allowed) {
-			return ps[i].T, true
+	w := s.watching(objectives, until)
+	for i := w.lastBefore(from); i+1 < len(w.ps); i++ {
+		if l := w.look(i); l.out && l.here {
+			return w.ps[i].T, true
 		}
 	}
 	return 0, false
 }
 
-// missed reports whether too many of the requests that ended between two scrapes missed an objective, or
-// none ended at all.
-func missed(from, to Progress, allowed map[string]float64) bool {
-	for name, a := range allowed {
-		if _, ok := to.Counts[name]; !ok {
+// watch is what a phase is watched by.
+type watch struct {
+	ps      []Progress
+	allowed map[string]float64 // by objective
+	rate    float64            // requests per second over the phase, of the objective that has most
+}
+
+func (s Step) watching(objectives []Objective, until float64) watch {
+	w := watch{ps: s.progressUntil(until), allowed: allowances(objectives)}
+	if n := len(s.Progress); n > 1 {
+		for name := range w.allowed {
+			total, _ := grew(s.Progress[0], s.Progress[n-1], name)
+			w.rate = max(w.rate, float64(total)/(s.Progress[n-1].T-s.Progress[0].T))
+		}
+	}
+	return w
+}
+
+// sight is what the scrapes from one on show.
+type sight struct {
+	in   bool // within every objective, and so are the requests that ended before the next scrape
+	out  bool // not within
+	here bool // what is out began before the next scrape
+}
+
+// look looks at the scrapes from the i-th on: as many as hold enough requests. A time in which nobody was
+// answered is out of every objective, if it is so long that several should have been.
+func (w watch) look(i int) sight {
+	if w.silent(i) {
+		return sight{out: true, here: true}
+	}
+	j := i + backScrapes
+	for ; j < len(w.ps) && !w.enough(i, j); j++ {
+	}
+	if j >= len(w.ps) {
+		return sight{}
+	}
+	some, over := w.missed(i, i+1)
+	_, pooled := w.missed(i, j)
+	return sight{in: some && !over && !pooled, out: pooled, here: over}
+}
+
+// missed reports whether requests ended between two scrapes, and whether too many of them missed an
+// objective.
+func (w watch) missed(i, j int) (some, over bool) {
+	for name, a := range w.allowed {
+		total, bad := grew(w.ps[i], w.ps[j], name)
+		some = some || total > 0
+		over = over || float64(bad) > a*float64(total)
+	}
+	return some, over
+}
+
+// enough reports whether enough requests ended between two scrapes, for each objective that counts any.
+func (w watch) enough(i, j int) bool {
+	counted := false
+	for name := range w.allowed {
+		if _, ok := w.ps[j].Counts[name]; !ok {
 			continue
 		}
-		if total, bad := grew(from, to, name); total == 0 || float64(bad) > a*float64(total) {
+		if total, _ := grew(w.ps[i], w.ps[j], name); total < backRequests {
+			return false
+		}
+		counted = true
+	}
+	return counted
+}
+
+// silent reports whether from a scrape on nobody was answered for so long that several requests should
+// have been.
+func (w watch) silent(i int) bool {
+	j := i
+	for j+1 < len(w.ps) {
+		if some, _ := w.missed(i, j+1); some {
+			break
+		}
+		j++
+	}
+	return j >= i+backScrapes && w.rate*(w.ps[j].T-w.ps[i].T) >= silentRequests
+}
+
+// outAtTheEnd reports whether too many of the last requests, those after the i-th scrape at most, missed
+// an objective, up to the last scrapes, or nobody was answered any more. It is false where there are too
+// few to tell.
+func (w watch) outAtTheEnd(i int) bool {
+	last := len(w.ps) - 1
+	for k := last - backScrapes; k >= i; k-- {
+		if w.silent(k) {
 			return true
+		}
+		if w.enough(k, last) {
+			_, over := w.missed(k, last)
+			_, still := w.missed(last-backScrapes, last)
+			return over && still
 		}
 	}
 	return false
+}
+
+// lastBefore is the index of the last scrape at or before a time, 0 when there is none.
+func (w watch) lastBefore(t float64) int {
+	i := 0
+	for i+1 < len(w.ps) && w.ps[i+1].T <= t {
+		i++
+	}
+	return i
 }
 
 // allowances are those of the per-request objectives, by name.
@@ -86,36 +178,6 @@ func (s Step) progressUntil(t float64) []Progress {
 		}
 	}
 	return ps
-}
-
-// lastBefore is the index of the last scrape at or before a time, 0 when there is none.
-func lastBefore(ps []Progress, t float64) int {
-	i := 0
-	for i+1 < len(ps) && ps[i+1].T <= t {
-		i++
-	}
-	return i
-}
-
-// inBand looks at the scrapes from the first of ps on: as many as hold enough requests. Not too many of
-// them may have missed an objective, nor of those that ended between the first two scrapes.
-func inBand(ps []Progress, allowed map[string]float64) (in, enough bool) {
-	if len(ps) > 1 && missed(ps[0], ps[1], allowed) {
-		return false, len(ps) > backScrapes
-	}
-	for j := backScrapes; j < len(ps); j++ {
-		some := true
-		for name := range allowed {
-			if _, ok := ps[j].Counts[name]; ok {
-				total, _ := grew(ps[0], ps[j], name)
-				some = some && total >= backRequests
-			}
-		}
-		if some {
-			return !missed(ps[0], ps[j], allowed), true
-		}
-	}
-	return false, false
 }
 
 // grew is by how much a count grew between two scrapes.

@@ -50,6 +50,9 @@ func gate(run Run, s Step) []Check {
 		countsAddUp(s, run.Objectives),
 		client(s),
 	}
+	if s.Mix != nil {
+		s = *s.Mix
+	}
 	switch {
 	case !(s.window() > 0) || measuredOf(s).Requests == 0: // NaN included
 	case s.Phase == PhaseDrill: // what is done to the target changes what is in flight

@@ -13,17 +13,26 @@ const (
 	PhaseBaseline = "baseline"
 	PhaseRamp     = "ramp"
 	PhaseRecovery = "recovery"
+	PhaseVerify   = "verify" // behind the admission limits, after the run
 )
 
 // Judge judges a run: it gates every step of every round, pools the valid rounds of each step,
 // tests each objective, and looks for the smallest step of the ladder that broke one. It is pure:
 // the order of run.Steps makes no difference, and the same run gives the same result.
 func Judge(run Run) Result {
+	if classes := classesOf(run); len(classes) > 0 {
+		return judgeClasses(run, classes)
+	}
+	return judgeOne(run)
+}
+
+// judgeOne judges a run whose requests are all alike.
+func judgeOne(run Run) Result {
 	var r Result
 	missing := missingEdges(run)
 	void := runChecks(run, missing)
 	r.Checks = void
-	steps := slices.DeleteFunc(slices.Clone(run.Steps), func(s Step) bool { return IsAfter(s.Phase) })
+	steps := slices.DeleteFunc(slices.Clone(run.Steps), func(s Step) bool { return IsAfter(s.Phase) || s.Phase == PhaseVerify })
 	slices.SortStableFunc(steps, func(a, b Step) int {
 		return cmp.Or(cmp.Compare(phaseRank(a.Phase), phaseRank(b.Phase)), cmp.Compare(a.Phase, b.Phase),
 			a.Level().Compare(b.Level()), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Round, b.Round), cmp.Compare(a.Step, b.Step))
@@ -44,6 +53,13 @@ func Judge(run Run) Result {
 	r.setState(run, failures(void))
 	r.judgeCapacity(run)
 	r.judgePhases(run, failures(void), missing)
+	r.scale(run)
+	r.trade()
+	r.saturate()
+	r.judgeRecovery(run)
+	r.attribute(run)
+	r.limit(run)
+	r.verify(run, missing)
 	return r
 }
 

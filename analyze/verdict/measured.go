@@ -60,7 +60,7 @@ func poolReadings(rounds []Step) map[string]Reading {
 			if !seen {
 				sum = Reading{Layer: r.Layer, Unit: r.Unit, Missing: r.Missing}
 			}
-			if r.Missing == "" && r.Mean != nil {
+			if r.Missing == "" && r.Mean != nil && finite(*r.Mean) {
 				weight := float64(max(r.Samples, 1))
 				mean := *r.Mean
 				if sum.Mean != nil {
@@ -69,7 +69,7 @@ func poolReadings(rounds []Step) map[string]Reading {
 				sum.Mean, sum.Missing = &mean, ""
 				weighed[name] += weight
 			}
-			if r.Max != nil && (sum.Max == nil || *r.Max > *sum.Max) {
+			if r.Max != nil && finite(*r.Max) && (sum.Max == nil || *r.Max > *sum.Max) {
 				most := *r.Max
 				sum.Max = &most
 			}

@@ -26,6 +26,7 @@ func IsAfter(phase string) bool { return slices.Contains(AfterPhases(), phase) }
 type PhaseResult struct {
 	Phase     string
 	Step      int
+	Class     string      // of the requests; "" where the plan has none
 	Name      string      // of a drill
 	Shape     string      // of a fluctuation
 	Low, High level.Level // the same where the load was held

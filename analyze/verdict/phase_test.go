@@ -162,3 +162,29 @@ func TestAVoidPhase(t *testing.T) {
 		t.Errorf("a client that didn't hold the load: %s", p.Held)
 	}
 }
+
+// One request a second, of which some missed: what is left of the phase holds too few to tell, and nothing
+// is claimed of the service. The same with ten times as many says that it was back.
+func TestTooFewToTellAReturn(t *testing.T) {
+	step := func(thin int64) Step {
+		s := phaseStep(PhaseDrill, 2, func(second int) int64 {
+			if between(second, 40, 44) {
+				return 10
+			}
+			return 0
+		})
+		for _, p := range s.Progress {
+			c := p.Counts["ttft"]
+			p.Counts["ttft"] = Count{Total: c.Total / thin, Slow: c.Slow / thin}
+		}
+		s.Events = []Event{{Event: "drill", From: *s.MeasureFrom + 40, To: *s.MeasureFrom + 40.1}}
+		return s
+	}
+	p := Judge(afterRun(step(10))).Phases[0]
+	if p.Held != Undecided || p.Back != nil || !strings.Contains(p.Reasons[0], "too few requests after the drill") {
+		t.Errorf("one a second: %s %q, back %+v", p.Held, p.Reasons, p.Back)
+	}
+	if p := Judge(afterRun(step(1))).Phases[0]; p.Held != Held || p.Back == nil || !near(p.Back.From, 3.5) {
+		t.Errorf("ten a second: %s %q, back %+v", p.Held, p.Reasons, p.Back)
+	}
+}

@@ -60,12 +60,20 @@ type Result struct {
 	State  State
 	Reason string // why there is neither a breach nor a clean ladder; "" otherwise
 
-	FirstBreach *FirstBreach // nil unless State is breach
-	Steps       []StepResult // baseline, the ladder ascending, recovery
-	Capacity    []CapacityResult
-	Phases      []PhaseResult // soak, fluctuations and drills
-	Checks      []Check       // of the whole run, for the validity box
-	Notes       []string      // what a reader must know to read the verdict rightly
+	FirstBreach  *FirstBreach // nil unless State is breach
+	Steps        []StepResult // baseline, the ladder ascending, recovery
+	Capacity     []CapacityResult
+	Phases       []PhaseResult // soak, fluctuations and drills
+	Classes      []ClassResult // where the plan has classes of requests
+	Scaling      *Scaling
+	TradeOffs    []TradeOff   // between neighbouring steps of the ladder
+	Saturation   []Saturation // of each service and resource signal
+	Recovery     *Recovery
+	Attribution  *Attribution
+	Verification *Verification // of the limits; nil when they were not tried
+	Limits       *Limits       // admission limits; nil where no step held
+	Checks       []Check       // of the whole run, for the validity box
+	Notes        []string      // what a reader must know to read the verdict rightly
 }
 
 // Step returns the result of one concurrency in one phase, or nil.
@@ -92,6 +100,7 @@ type FirstBreach struct {
 	LastOKRate     *float64  // likewise, of rates
 	Undecided      []int     // steps below that neither held nor broke
 	UndecidedRates []float64 // likewise, of rates
+	Class          string    // of the requests; "" where the plan has none
 	Widened        bool      // one of them lies between the last ok and the breach
 	Objective      string
 	Also           []string // further objectives that broke at the same step

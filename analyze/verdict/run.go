@@ -11,6 +11,7 @@ type Run struct {
 	Objectives []Objective // every objective of the SLO file, in its order
 	Ladder     []int       // concurrencies of the ramp as planned; empty when unknown, or of rates
 	Rates      []float64   // rates of the ramp as planned, of an open loop
+	Classes    []Class     // of a mix of requests, as planned; nil where all are alike
 	Rounds     int         // rounds planned; 0 when unknown
 	State      string      // of the manifest: running, complete, interrupted; "" without one
 	Reason     string      // the manifest's reason for that state
@@ -27,6 +28,7 @@ type Run struct {
 
 	Latency  []StepLatency // pooled over all rounds of a phase and concurrency
 	Timeline []Series      // for the picture of the run
+	Signals  []Series      // every service and resource signal that is there, sample by sample
 }
 
 // StepLatency is the latency of one level in one phase, over all rounds.
@@ -78,6 +80,10 @@ type Step struct {
 	Load   *level.Curve // how a fluctuating load goes; nil where it is held
 	Events []Event      // what was done to the target
 
+	// Mix is the step over all classes of requests, as far as the load is checked by it; nil where the
+	// plan has none.
+	Mix *Step
+
 	Unscraped bool
 	Stopped   string   // what cut it short: "error_ratio: …" for the stop rule, "interrupted"
 	Limited   []string // reasons for client_limited
@@ -87,7 +93,9 @@ type Step struct {
 	Good     int64            // met every user objective at once
 	Counts   map[string]Count // by name of a per-request objective
 
-	// Progress are the counts at each scrape, of a phase that is judged over its own time.
+	Refusals *Refusals // of a verification: how long refusals took
+
+	// Progress are the counts at each scrape, of every step but those of the baseline.
 	Progress []Progress
 
 	// ManifestDiffers names each total in which the manifest and PromQL differ; empty when they

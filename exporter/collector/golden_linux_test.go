@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -113,6 +114,26 @@ func TestLint(t *testing.T) {
 	}
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+// Names have a fixed beginning, base units and the ending of their type. The linter passes
+// milliwatts, megahertz and percent.
+func TestNames(t *testing.T) {
+	families, err := machine(t, "linux-6.18", 4096, twoGPUs()).Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	begins := regexp.MustCompile(`^(host|nvidia_gpu|nvml|exporter)_[a-z0-9_]+$`)
+	scaled := regexp.MustCompile(`_(milli|micro|nano|kilo|mega|giga|kibi|mebi|gibi)|_(percent|ms|us|ns|kb|mb|mib|kib|mhz|fahrenheit|minutes|hours)(_|$)`)
+	for _, f := range families {
+		name := f.GetName()
+		if !begins.MatchString(name) || scaled.MatchString(name) {
+			t.Errorf("%s: no such beginning, or no base unit", name)
+		}
+		if counter := f.GetType() == dto.MetricType_COUNTER; counter != strings.HasSuffix(name, "_total") || strings.HasSuffix(name, "_count") {
+			t.Errorf("%s is a %s", name, f.GetType())
+		}
 	}
 }
 

@@ -27,6 +27,7 @@ type run struct {
 	command []string
 	memory  *memory // scraped when the tool prints
 	reports [][]report
+	at      []time.Time // when it printed them
 }
 
 // compareColumns prints a line for each column; it reports whether all agree.
@@ -74,10 +75,11 @@ func compareColumns(ctx context.Context, out io.Writer, url string, duration tim
 func (r *run) follow(ctx context.Context, url string) error {
 	var failed error
 	err := follow(ctx, r.parse, func(reports []report) {
-		if err := r.memory.scrape(ctx, url, time.Now()); err != nil && failed == nil {
+		now := time.Now()
+		if err := r.memory.scrape(ctx, url, now); err != nil && failed == nil {
 			failed = err
 		}
-		r.reports = append(r.reports, reports)
+		r.reports, r.at = append(r.reports, reports), append(r.at, now)
 	}, r.command[0], r.command[1:]...)
 	if failed != nil {
 		return failed
@@ -169,23 +171,25 @@ func (r *run) moment(ctx context.Context, device string, c columns.Column, ours,
 	return ours, theirs, "", nil
 }
 
-// mean is the column's mean over all intervals. One that is itself a mean over operations is
-// weighted by how many there were; a device that wasn't printed did nothing.
+// mean is the column's mean over all intervals, each weighted by its length: on a busy machine they
+// are longest when the most is done. A column that is itself a mean over operations is weighted by
+// how many there were; a device that wasn't printed did nothing.
 func (r *run) mean(device string, c columns.Column) float64 {
 	var sum, weights float64
-	for _, reports := range r.reports[1:] {
+	for i, reports := range r.reports[1:] {
 		values := map[string]float64{}
 		for _, one := range reports {
 			if one.device == device {
 				values = one.values
 			}
 		}
-		weight := 1.0
+		weight := r.at[i+1].Sub(r.at[i]).Seconds()
 		if c.Weight != "" {
-			weight = 0
+			operations := 0.0
 			for name := range strings.SplitSeq(c.Weight, "+") {
-				weight += values[name]
+				operations += values[name]
 			}
+			weight *= operations
 		}
 		sum += weight * values[c.Name]
 		weights += weight

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,12 +46,14 @@ func compareCost(ctx context.Context, out io.Writer, ours, theirs string, span t
 	defer b.cmd.Process.Kill()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	next := []*program{a, b}
 	for end := time.Now().Add(span); time.Now().Before(end) && ctx.Err() == nil; <-tick.C {
-		for _, p := range []*program{a, b} {
+		for _, p := range next {
 			if err := p.scrape(ctx); err != nil {
 				return false, err
 			}
 		}
+		slices.Reverse(next) // the first after the pause pays for it
 	}
 	for _, p := range []*program{a, b} {
 		if err := p.use(); err != nil {

@@ -50,6 +50,7 @@ func (m *memory) Close() {
 
 // scrape takes the page as of the given time.
 func (m *memory) scrape(ctx context.Context, url string, at time.Time) error {
+	at = at.Truncate(time.Millisecond) // as samples are kept, or a range may miss the first one
 	page, err := fetch(ctx, url)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"firstbreach/exporter/columns"
 
@@ -52,18 +53,23 @@ Device            r/s  %util
 	}
 }
 
-// A mean over operations is weighted by them; a device that isn't printed did nothing.
+// Intervals count by their length, and a mean over operations by them; a device that isn't printed did
+// nothing.
 func TestMean(t *testing.T) {
-	r := run{reports: [][]report{
-		{{device: "a", values: map[string]float64{"r/s": 1000, "r_await": 1000}}},
-		{{device: "a", values: map[string]float64{"r/s": 30, "r_await": 1}}},
-		{{device: "a", values: map[string]float64{"r/s": 10, "r_await": 5}}},
-		{},
-	}}
-	if got := r.mean("a", columns.Column{Name: "r/s"}); got != 40.0/3 {
+	begin := time.Unix(1e9, 0)
+	r := run{
+		reports: [][]report{
+			{{device: "a", values: map[string]float64{"r/s": 1000, "r_await": 1000}}},
+			{{device: "a", values: map[string]float64{"r/s": 30, "r_await": 1}}},
+			{{device: "a", values: map[string]float64{"r/s": 10, "r_await": 5}}},
+			{},
+		},
+		at: []time.Time{begin, begin.Add(time.Second), begin.Add(3 * time.Second), begin.Add(5 * time.Second)},
+	}
+	if got := r.mean("a", columns.Column{Name: "r/s"}); got != 10 {
 		t.Errorf("r/s: %v", got)
 	}
-	if got := r.mean("a", columns.Column{Name: "r_await", Weight: "r/s"}); got != 2 {
+	if got := r.mean("a", columns.Column{Name: "r_await", Weight: "r/s"}); got != 2.6 {
 		t.Errorf("r_await: %v", got)
 	}
 }

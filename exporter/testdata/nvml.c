@@ -1,6 +1,6 @@
 /* A small libnvidia-ml.so.1 with two GPUs for tests. FAKE_NVML names a file of words that is read
- * at every call: init18, init9, nogpu, count1, hang1, lost1, dead, grow. The macro OLD leaves out
- * what a driver of long ago lacks. */
+ * at every call: init18, init9, nogpu, count1, hang1, lost1, dead, grow; initblocks and countblocks
+ * are a driver that hangs as a whole. The macro OLD leaves out what a driver of long ago lacks. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,12 +31,15 @@ static int state(void *device)
     return 0;
 }
 
-int nvmlInit_v2(void) { return says("init18") ? 18 : says("init9") ? 9 : says("dead") ? 999 : 0; }
+static void block(const char *word) { while (says(word)) usleep(20000); }
+
+int nvmlInit_v2(void) { block("initblocks"); return says("init18") ? 18 : says("init9") ? 9 : says("dead") ? 999 : 0; }
 int nvmlShutdown(void) { return 0; }
 const char *nvmlErrorString(int r) { return "text of the driver"; }
 int nvmlSystemGetDriverVersion(char *v, unsigned n) { strncpy(v, "610.57", n); return 0; }
 int nvmlDeviceGetCount_v2(unsigned *n)
 {
+    block("countblocks");
     if (says("dead")) return 999;
     *n = says("nogpu") ? 0 : says("count1") ? 1 : 2;
     return 0;

@@ -33,7 +33,7 @@ type File struct {
 func Load(path string) (*File, error) {
 	src, err := os.ReadFile(path)
 	if err != nil {
-		return nil, strictyaml.Errorf(path, "write it with analyze report --run DIR --write-capacity", "can't be read: %v", err)
+		return nil, strictyaml.Errorf(path, "write it with analyze report --run DIR --write-capacity alerts/capacity.yaml", "can't be read: %v", err)
 	}
 	doc, err := strictyaml.Parse(path, src)
 	if err != nil {

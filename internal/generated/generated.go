@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // File is one generated file.
@@ -49,6 +51,34 @@ func Write(dir string, files []File, ours Ours) ([]string, error) {
 		}
 	}
 	return append(changed, stale...), nil
+}
+
+// Update writes the files and prints the paths of what changed, or that nothing did.
+func Update(dir string, files []File, ours Ours, out io.Writer) error {
+	changed, err := Write(dir, files, ours)
+	if err != nil {
+		return err
+	}
+	if len(changed) == 0 {
+		fmt.Fprintf(out, "%d files in %s are current\n", len(files), dir)
+	}
+	for _, name := range changed {
+		fmt.Fprintln(out, filepath.Join(dir, name))
+	}
+	return nil
+}
+
+// Check is an error that names the files in dir that are not what would be written; command is what
+// would write them.
+func Check(dir string, files []File, ours Ours, command string) error {
+	changed, stale, err := Compare(dir, files, ours)
+	if err != nil {
+		return err
+	}
+	if len(changed)+len(stale) > 0 {
+		return fmt.Errorf("not current in %s: %s; run %s without --check", dir, strings.Join(slices.Concat(changed, stale), ", "), command)
+	}
+	return nil
 }
 
 // Compare lists the files that differ from those in dir, and generated files there that are no more.

@@ -2,15 +2,17 @@ package calibrate
 
 import (
 	"math"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
 // spread counts errors in buckets that grow by 2 %, from 10 ns to minutes. It is filled by many
-// goroutines at once and takes the same memory however long the measurement.
+// goroutines, a request's at a time, and takes the same memory however long the measurement.
 type spread struct {
-	counts [1200]atomic.Int64
-	n, max atomic.Int64
+	mu     sync.Mutex
+	counts [1200]int64
+	n      int64
+	max    time.Duration
 }
 
 const (
@@ -18,18 +20,18 @@ const (
 	spreadGrowth = 1.02
 )
 
-func (s *spread) add(d time.Duration) {
-	d = max(d, -d)
-	i := 0
-	if d > spreadFrom {
-		i = int(math.Log(float64(d)/float64(spreadFrom)) / math.Log(spreadGrowth))
-	}
-	s.counts[min(i, len(s.counts)-1)].Add(1)
-	s.n.Add(1)
-	for old := s.max.Load(); int64(d) > old; old = s.max.Load() {
-		if s.max.CompareAndSwap(old, int64(d)) {
-			return
+func (s *spread) add(errors ...time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range errors {
+		d = max(d, -d)
+		i := 0
+		if d > spreadFrom {
+			i = int(math.Log(float64(d)/float64(spreadFrom)) / math.Log(spreadGrowth))
 		}
+		s.counts[min(i, len(s.counts)-1)]++
+		s.n++
+		s.max = max(s.max, d)
 	}
 }
 
@@ -42,15 +44,17 @@ type Spread struct {
 }
 
 func (s *spread) sum() Spread {
-	return Spread{P50: s.quantile(0.5), P99: s.quantile(0.99), Max: time.Duration(s.max.Load()).Seconds(), N: s.n.Load()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Spread{P50: s.quantile(0.5), P99: s.quantile(0.99), Max: s.max.Seconds(), N: s.n}
 }
 
 func (s *spread) quantile(q float64) float64 {
-	rank := int64(math.Ceil(q * float64(s.n.Load())))
+	rank := int64(math.Ceil(q * float64(s.n)))
 	for i := range s.counts {
-		if rank -= s.counts[i].Load(); rank <= 0 {
+		if rank -= s.counts[i]; rank <= 0 {
 			at := time.Duration(float64(spreadFrom) * math.Pow(spreadGrowth, float64(i+1)))
-			return min(at, time.Duration(s.max.Load())).Seconds()
+			return min(at, s.max).Seconds()
 		}
 	}
 	return 0

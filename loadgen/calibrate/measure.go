@@ -58,13 +58,16 @@ type Level struct {
 // every chunk's time with when it was sent.
 func Measure(ctx context.Context, l Load) (Level, error) {
 	client, err := wire.NewClient(wire.Options{
-		BaseURL: l.URL, API: "openai-chat", MaxConnections: l.Streams, ReadStamps: l.ReadStamps,
+		BaseURL: l.URL, API: "openai-chat", MaxConnections: l.Streams,
 		Timeouts: wire.Timeouts{Connect: 30 * time.Second, FirstToken: time.Minute, Idle: time.Minute, Total: 5 * time.Minute},
 	})
 	if err != nil {
 		return Level{}, err
 	}
 	defer client.CloseIdle()
+	if l.ReadStamps {
+		client.StampReads()
+	}
 	dir, err := os.MkdirTemp("", "firstbreach-calibrate")
 	if err != nil {
 		return Level{}, err
@@ -130,6 +133,7 @@ type meter struct {
 func (m *meter) Do(ctx context.Context, body []byte) wire.Result {
 	seen := 0
 	var lastAt, lastSent, truth int64
+	chunks, gaps := make([]time.Duration, 0, m.tokens), make([]time.Duration, 0, m.tokens)
 	r := m.client.DoTapped(ctx, body, func(object []byte, latest, earliest time.Time) {
 		sent, ok := number(object, keySent)
 		if !ok {
@@ -137,7 +141,7 @@ func (m *meter) Do(ctx context.Context, body []byte) wire.Result {
 		}
 		at := m.clock.monotonic(latest)
 		if seen++; m.on.Load() {
-			m.chunk.add(time.Duration(at - sent))
+			chunks = append(chunks, time.Duration(at-sent))
 			if sent > at+slack || earliest.Before(latest) && sent < m.clock.monotonic(earliest)-held {
 				m.missed.Add(1)
 			}
@@ -147,16 +151,18 @@ func (m *meter) Do(ctx context.Context, body []byte) wire.Result {
 					truth = sent - came
 				}
 			} else {
-				m.gap.add(time.Duration(at - lastAt - (sent - lastSent)))
+				gaps = append(gaps, time.Duration(at-lastAt-(sent-lastSent)))
 			}
 		}
 		lastAt, lastSent = at, sent
 	})
-	if r.Outcome == wire.Aborted {
-		return r
-	}
+	m.chunk.add(chunks...)
+	m.gap.add(gaps...)
 	if truth > 0 && r.TTFT != nil {
 		m.full.add(*r.TTFT - time.Duration(truth))
+	}
+	if r.Outcome == wire.Aborted {
+		return r
 	}
 	m.requests.Add(1)
 	m.chunks.Add(int64(r.Chunks))

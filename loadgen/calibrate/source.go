@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"firstbreach/loadgen/arrival"
-	"firstbreach/loadgen/sim"
 )
 
 // Source serves streams as an engine with room for everybody would: each request gets its first
@@ -38,9 +37,10 @@ const (
 func (s Source) Serve(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
-	clock := newClock()
-	var conns sync.WaitGroup
-	defer conns.Wait()
+	clock, pace := newClock(), &pacer{Source: s}
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { pace.run(ctx) })
 	for {
 		c, err := l.Accept()
 		switch {
@@ -49,18 +49,22 @@ func (s Source) Serve(ctx context.Context, l net.Listener) error {
 		case err != nil:
 			return err
 		}
-		conns.Go(func() {
+		all.Go(func() {
 			stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 			defer stop()
 			defer c.Close()
-			for conn := arrival.Wrap(c); s.answer(ctx, conn, clock); {
+			out, err := newSender(c.(*net.TCPConn))
+			if err != nil {
+				return
+			}
+			for conn := arrival.Wrap(c); s.answer(ctx, conn, out, pace, clock); {
 			}
 		})
 	}
 }
 
 // answer serves one request; it is false when the connection is over.
-func (s Source) answer(ctx context.Context, c *arrival.Conn, clock clock) bool {
+func (s Source) answer(ctx context.Context, c *arrival.Conn, out *sender, pace *pacer, clock clock) bool {
 	req, err := http.ReadRequest(bufio.NewReader(c)) // nobody pipelines here
 	if err != nil {
 		return false
@@ -68,28 +72,21 @@ func (s Source) answer(ctx context.Context, c *arrival.Conn, clock clock) bool {
 	if _, err := io.Copy(io.Discard, req.Body); err != nil {
 		return false
 	}
-	start, came := time.Now(), clock.monotonic(c.Last().At)
+	answer := &stream{out: out, start: time.Now(), came: clock.monotonic(c.Last().At), done: make(chan bool, 1)}
 	if _, err := c.Write(chunk([]byte(sourceHead), []byte(sourceRole))); err != nil {
 		return false
 	}
-	var event, out []byte
-	for i := range s.Tokens {
-		if !sleep(ctx, time.Until(start.Add(s.Prefill+time.Duration(i)*s.Gap))) {
-			return false
-		}
-		event = append(event[:0], sourceOpen...)
-		if i == 0 {
-			event = append(strconv.AppendInt(append(event, keyRequest...), came, 10), ',')
-		}
-		event = strconv.AppendInt(append(event, keySent...), sim.Monotonic(), 10)
-		out = chunk(out[:0], append(event, "}\n\n"...))
-		if _, err := c.Write(out); err != nil {
+	pace.add(answer)
+	select {
+	case <-ctx.Done():
+		return false
+	case whole := <-answer.done:
+		if !whole {
 			return false
 		}
 	}
 	usage := `data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":` + strconv.Itoa(s.Tokens) + "}}\n\ndata: [DONE]\n\n"
-	out = append(chunk(out[:0], []byte(sourceDone+usage)), "0\r\n\r\n"...)
-	_, err = c.Write(out)
+	_, err = c.Write(append(chunk(nil, []byte(sourceDone+usage)), "0\r\n\r\n"...))
 	return err == nil
 }
 
@@ -99,9 +96,4 @@ func chunk(out, data []byte) []byte {
 	out = append(out, "\r\n"...)
 	out = append(out, data...)
 	return append(out, "\r\n"...)
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	time.Sleep(d)
-	return ctx.Err() == nil
 }

@@ -38,21 +38,23 @@ func newGate(step Step) *gate {
 	defer g.mu.Unlock()
 	g.summary.Started = time.Now()
 	step.Recorder.Enter(record.Warmup, g.summary.Started)
-	if limit := step.Bounds.MaxDuration; limit > 0 {
+	if step.Edges != nil {
+		g.at(step.Edges.MeasureFrom, g.edgeMeasure)
+	} else if limit := step.Bounds.MaxDuration; limit > 0 {
 		g.timers = append(g.timers, time.AfterFunc(limit, g.tooLong))
 	}
 	return g
 }
 
 // admit opens the gate for one request, or says that nothing more is sent.
-func (g *gate) admit() (w record.Window, now time.Time, ok bool) {
+func (g *gate) admit(class int) (w record.Window, now time.Time, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now = time.Now()
-	if g.window == record.Warmup && g.finished >= g.step.Warmup && !g.closed {
+	if g.step.Edges == nil && g.window == record.Warmup && g.finished >= g.step.Warmup && !g.closed {
 		g.beginMeasure(now)
 	}
-	if g.window == record.Measure && g.enough(now) {
+	if g.step.Edges == nil && g.window == record.Measure && g.enough(now) {
 		g.endMeasure(now)
 	}
 	if g.closed {
@@ -62,16 +64,16 @@ func (g *gate) admit() (w record.Window, now time.Time, ok bool) {
 		g.sent++
 		g.outstanding++
 	}
-	g.step.Recorder.Sent(now)
+	g.sentBy(class, now)
 	return g.window, now, true
 }
 
 // settle takes note of a request that has ended.
-func (g *gate) settle(w record.Window, started time.Time, o wire.Outcome) (now time.Time) {
+func (g *gate) settle(class int, w record.Window, started time.Time, o wire.Outcome) (now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now = time.Now()
-	g.step.Recorder.Returned(now)
+	g.returnedBy(class, now)
 	g.finished++
 	if w != record.Measure {
 		return now
@@ -88,10 +90,26 @@ func (g *gate) settle(w record.Window, started time.Time, o wire.Outcome) (now t
 		}
 		g.applyStop(now)
 	}
-	if g.window == record.Drain && g.outstanding == 0 {
+	if g.step.Edges == nil && g.window == record.Drain && g.outstanding == 0 {
 		g.close()
 	}
 	return now
+}
+
+func (g *gate) sentBy(class int, now time.Time) {
+	if r, ok := g.step.Recorder.(ClassRecorder); ok && g.step.Classes != nil {
+		r.SentBy(class, now)
+		return
+	}
+	g.step.Recorder.Sent(now)
+}
+
+func (g *gate) returnedBy(class int, now time.Time) {
+	if r, ok := g.step.Recorder.(ClassRecorder); ok && g.step.Classes != nil {
+		r.ReturnedBy(class, now)
+		return
+	}
+	g.step.Recorder.Returned(now)
 }
 
 // beginMeasure is called when the first measured request is about to be sent. The lock is held.
@@ -99,7 +117,7 @@ func (g *gate) beginMeasure(now time.Time) {
 	g.enter(record.Measure, now)
 	g.summary.MeasureFrom = now
 	close(g.begun)
-	if d := g.step.Bounds.Duration; d > 0 {
+	if d := g.step.Bounds.Duration; d > 0 && g.step.Edges == nil {
 		g.timers = append(g.timers, time.AfterFunc(d, g.timeUp))
 	}
 }
@@ -125,7 +143,7 @@ func (g *gate) endMeasure(now time.Time) {
 		g.summary.MeasureTo = now
 	}
 	g.enter(record.Drain, now)
-	if g.outstanding == 0 {
+	if g.step.Edges == nil && g.outstanding == 0 {
 		g.close()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"firstbreach/loadgen/record"
@@ -59,32 +60,32 @@ func arrive(ctx context.Context, step Step, maxInFlight int, schedule func(s *se
 	s := open(ctx, step, maxInFlight)
 	start := time.Now()
 	next := schedule(s, start)
-	free := make(chan struct{}, maxInFlight)
+	var inFlight atomic.Int64 // raised here alone, so that it never passes the limit
 	var flying sync.WaitGroup
 	for n := 0; ; n++ {
-		body := step.Body(n)
+		class, body := step.class(n), step.Body(n)
 		due := start.Add(next())
 		if !s.waitUntil(due) {
 			break
 		}
-		w, started, ok := s.gate.admit()
+		w, started, ok := s.gate.admit(class)
 		if !ok {
 			break
 		}
-		q := record.Request{Slot: n, Window: w, Scheduled: due, Started: started, Open: true}
-		select {
-		case free <- struct{}{}:
-			flying.Go(func() {
-				q.Result = s.do(body)
-				q.Returned = s.gate.settle(w, started, q.Result.Outcome)
-				<-free
-				s.results <- q
-			})
-		default:
+		q := record.Request{Slot: n, Class: class, Window: w, Scheduled: due, Started: started, Open: true}
+		if inFlight.Load() >= int64(step.limit(class, maxInFlight)) {
 			q.Result = wire.Result{Outcome: wire.Dropped, Error: "the cap on requests in flight was reached"}
-			q.Returned = s.gate.settle(w, started, wire.Dropped)
+			q.Returned = s.gate.settle(class, w, started, wire.Dropped)
 			s.results <- q
+			continue
 		}
+		inFlight.Add(1)
+		flying.Go(func() {
+			q.Result = s.do(class, body)
+			q.Returned = s.gate.settle(class, w, started, q.Result.Outcome)
+			inFlight.Add(-1)
+			s.results <- q
+		})
 	}
 	flying.Wait()
 	return s.close()

@@ -14,7 +14,7 @@ import (
 type session struct {
 	step     Step
 	gate     *gate
-	do       func(body []byte) wire.Result // sends in the requests' own context, which outlives an interruption by Grace
+	do       func(class int, body []byte) wire.Result // sends in the requests' own context, which outlives an interruption by Grace
 	abort    context.CancelFunc
 	next     atomic.Int64
 	results  chan record.Request
@@ -30,7 +30,7 @@ func open(ctx context.Context, step Step, inFlight int) *session {
 	requests, abort := context.WithCancel(context.WithoutCancel(ctx))
 	s := &session{
 		step: step, gate: newGate(step), abort: abort,
-		do:       func(body []byte) wire.Result { return step.Sender.Do(requests, body) },
+		do:       func(class int, body []byte) wire.Result { return step.sender(class).Do(requests, body) },
 		results:  make(chan record.Request, 4*inFlight),
 		recorded: make(chan error, 1),
 		watched:  make(chan struct{}),
@@ -98,14 +98,15 @@ func (s *session) waitUntil(t time.Time) bool {
 // send sends one request that was due at a given time, and returns when and how it ended; ok is false
 // when the step sends nothing more.
 func (s *session) send(slot int, due time.Time) (ended time.Time, outcome wire.Outcome, ok bool) {
-	body := s.step.Body(int(s.next.Add(1) - 1))
-	w, started, ok := s.gate.admit()
+	n := int(s.next.Add(1) - 1)
+	class, body := s.step.class(n), s.step.Body(n)
+	w, started, ok := s.gate.admit(class)
 	if !ok {
 		return started, "", false
 	}
-	result := s.do(body)
-	ended = s.gate.settle(w, started, result.Outcome)
-	s.results <- record.Request{Slot: slot, Window: w, Scheduled: due, Started: started, Returned: ended, Result: result}
+	result := s.do(class, body)
+	ended = s.gate.settle(class, w, started, result.Outcome)
+	s.results <- record.Request{Slot: slot, Class: class, Window: w, Scheduled: due, Started: started, Returned: ended, Result: result}
 	return ended, result.Outcome, true
 }
 

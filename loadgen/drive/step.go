@@ -32,6 +32,21 @@ type Recorder interface {
 	Record(q record.Request) error // an error ends the step
 }
 
+// ClassRecorder is told of which class the request is that was sent, or returned.
+type ClassRecorder interface {
+	Recorder
+	SentBy(class int, now time.Time)
+	ReturnedBy(class int, now time.Time)
+}
+
+// Class is one kind of request of a mix.
+type Class struct {
+	Sender Sender
+	// MaxInFlight, in an open loop: a request of the class is dropped while so many of all classes are
+	// in flight. Of two classes the one with the lower limit is shed first. 0: the step's own.
+	MaxInFlight int
+}
+
 // Step is what is sent, and until when.
 type Step struct {
 	Bounds   plan.Step
@@ -39,14 +54,19 @@ type Step struct {
 	Warmup   int                // requests that have to finish before measuring begins
 	Body     func(n int) []byte // the body of the step's n-th request, counted from 0; called concurrently
 	Sender   Sender
-	Recorder Recorder
+	Recorder Recorder        // a ClassRecorder where there are Classes
+	Classes  []Class         // nil: all requests are alike
+	ClassOf  func(n int) int // the class of the step's n-th request, by its place in Classes
 	Grace    time.Duration   // how long requests in flight may go on after an interruption
 	Abort    <-chan struct{} // closed: end at once; nil: never
+	// Edges are moments at which the windows begin and the sending ends, whatever was sent until
+	// then; nil: the step's own clock decides. Bounds then only say that there is an end.
+	Edges *plan.Edges
 }
 
 // validate refuses a step that would never measure or never end.
 func (s Step) validate() error {
-	if s.Bounds.Requests <= 0 && s.Bounds.Duration <= 0 {
+	if s.Bounds.Requests <= 0 && s.Bounds.Duration <= 0 && s.Edges == nil {
 		return errors.New("a step needs a number of measured requests or a duration")
 	}
 	return nil
@@ -64,7 +84,35 @@ type Summary struct {
 	StopRule bool
 	// Service is the mean time that a measured ok request held its slot; 0 without one.
 	Service time.Duration
+	// Cold is true when measuring began at its edge before the warm-up was over; Undrained counts
+	// the measured requests that were in flight still when the load ended at its edge.
+	Cold      bool
+	Undrained int
 }
 
 // Interrupted is the Stopped text of a step that was interrupted from outside.
 const Interrupted = "interrupted"
+
+// class is the class of the n-th request.
+func (s Step) class(n int) int {
+	if s.Classes == nil {
+		return 0
+	}
+	return s.ClassOf(n)
+}
+
+// sender sends the requests of a class.
+func (s Step) sender(class int) Sender {
+	if s.Classes == nil {
+		return s.Sender
+	}
+	return s.Classes[class].Sender
+}
+
+// limit is how many requests may be in flight for one more of a class to be sent.
+func (s Step) limit(class, maxInFlight int) int {
+	if s.Classes == nil || s.Classes[class].MaxInFlight == 0 {
+		return maxInFlight
+	}
+	return min(maxInFlight, s.Classes[class].MaxInFlight)
+}

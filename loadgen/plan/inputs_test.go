@@ -145,3 +145,19 @@ func TestInputFaults(t *testing.T) {
 		}
 	}
 }
+
+// A conversation for an API that takes one text is refused where it is named, in a class too.
+func TestConversationsNeedAChat(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "p.jsonl")
+	put(t, path, `{"messages":[{"role":"system","content":"s"},{"role":"user","content":"c"}]}`)
+	target := "target: {url: 'http://h', api: openai-completions, model: m}"
+	for _, line := range []string{
+		"fixed: {prompts: {file: " + path + "}, output_tokens: 8}",
+		"classes: [{name: a, weight: 1}, {name: b, weight: 1, prompts: {file: " + path + "}}]",
+	} {
+		_, err := Parse("plan.yaml", file(target, line))
+		if err == nil || !strings.Contains(err.Error(), "prompts.file: holds conversations, and openai-completions takes one text") {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}

@@ -78,7 +78,7 @@ type reader struct {
 }
 
 func (r *reader) read(root strictyaml.Value) {
-	m := root.Map("apiVersion", "environment", "target", "fixed", "rounds", "baseline", "ramp", "recovery", "soak", "fluctuation", "drills",
+	m := root.Map("apiVersion", "environment", "target", "fixed", "classes", "rounds", "baseline", "ramp", "recovery", "soak", "fluctuation", "drills",
 		"step", "cooldown", "timeouts", "stop", "restore")
 	if !root.IsMap() {
 		return
@@ -93,6 +93,7 @@ func (r *reader) read(root strictyaml.Value) {
 	}
 	r.target(m.Get("target"))
 	r.fixed(m.Get("fixed"))
+	r.classes(m.Get("classes"))
 	readInt(m.Get("rounds"), &p.Rounds, 1, MaxRounds)
 	r.level(m.Get("baseline"), &p.Baseline)
 	r.ramp(m.Get("ramp"))

@@ -86,6 +86,8 @@ func (p *Plan) Held(s Stage) HeldLoad {
 		return p.Fluctuations[s.Step-1].HeldLoad
 	case PhaseDrill:
 		return p.Drills[s.Step-1].HeldLoad
+	case PhaseVerify:
+		return HeldLoad{Concurrency: s.Concurrency, Rate: s.Rate, Arrivals: Poisson, MaxInFlight: p.Verification.MaxInFlight}
 	}
 	return HeldLoad{Concurrency: s.Concurrency, Rate: s.Rate, Arrivals: p.Ramp.Arrivals, MaxInFlight: p.Ramp.MaxInFlight}
 }
@@ -99,6 +101,13 @@ func (p *Plan) Bounds(s Stage) Step {
 		return Step{Duration: p.Fluctuations[s.Step-1].Duration}
 	case PhaseDrill:
 		return Step{Duration: p.Drills[s.Step-1].Duration}
+	case PhaseVerify:
+		if s.Rate > 0 {
+			return p.Verification.Step
+		}
+		after := p.Step // one round must tell as much as all rounds of the baseline
+		after.Requests *= max(p.Rounds, 1)
+		return after
 	}
 	return p.Step
 }

@@ -33,6 +33,7 @@ type Plan struct {
 	Environment Environment
 	Target      Target
 	Fixed       Fixed
+	Classes     []Class // the mix of requests; nil: all are alike
 	Rounds      int
 	Baseline    Level
 	Ramp        Ramp
@@ -42,6 +43,7 @@ type Plan struct {
 	Soak         *Soak // nil: none
 	Fluctuations []Fluctuation
 	Drills       []Drill
+	Verification *Verification // not from a file: see Through
 
 	Step     Step
 	Cooldown time.Duration
@@ -80,6 +82,7 @@ type Fixed struct {
 	ContextLength int  // 0: the engine's own
 	Temperature   float64
 	Seed          int64
+	Priority      *int // of a class; a plan sets it there
 }
 
 // Prompts says where the prompt bodies come from: exactly one of the three is set.

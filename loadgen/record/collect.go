@@ -1,6 +1,7 @@
 package record
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -22,6 +23,16 @@ type descs struct {
 	late, limited                       *prometheus.Desc
 
 	ttft, duration, tpot, icl, rejection, dispatch, queueWait histogramDesc
+
+	steady bool // without steps, and so without windows: everything is measured
+}
+
+// values are the label values of a window's series.
+func (d *descs) values(w Window, more ...string) []string {
+	if d.steady {
+		return more
+	}
+	return append([]string{string(w)}, more...)
 }
 
 // stepLabels are the labels of all series of a step. Those that don't apply are left out, so that a
@@ -46,8 +57,15 @@ func stepLabels(run string, id StepID) prometheus.Labels {
 }
 
 func newDescs(run string, id StepID, objectives []slo.Objective) *descs {
-	labels := stepLabels(run, id)
+	return describe(stepLabels(run, id), false, objectives)
+}
+
+// describe makes the descriptors; steady ones have no window label.
+func describe(labels prometheus.Labels, steady bool, objectives []slo.Objective) *descs {
 	desc := func(name, help string, variable ...string) *prometheus.Desc {
+		if steady {
+			variable = slices.DeleteFunc(slices.Clone(variable), func(l string) bool { return l == signal.LabelWindow })
+		}
 		return prometheus.NewDesc(name, help, variable, labels)
 	}
 	edges := func(defaults []float64, sig string) []float64 {
@@ -55,6 +73,7 @@ func newDescs(run string, id StepID, objectives []slo.Objective) *descs {
 	}
 	const window = signal.LabelWindow
 	return &descs{
+		steady:    steady,
 		requests:  desc(signal.LoadgenRequests, "Finished requests by how they ended.", window, signal.LabelOutcome),
 		timeouts:  desc(signal.LoadgenTimeouts, "Requests with outcome timeout by the deadline that passed.", window, signal.LabelKind),
 		good:      desc(signal.LoadgenGoodRequests, "Requests that met every per-request user objective at once.", window),
@@ -74,17 +93,17 @@ func newDescs(run string, id StepID, objectives []slo.Objective) *descs {
 		end:   desc(signal.LoadgenStepEnd, "Unix time at which the window ended.", window),
 
 		ttft: histogramDesc{signal.LoadgenTTFT, "Time to the first generated text, ok requests: from sending, in an open loop from when the request was due.",
-			labels, edges(ttftEdges(), slo.SignalTTFT), nil},
+			labels, edges(ttftEdges(), slo.SignalTTFT), nil, steady},
 		duration: histogramDesc{signal.LoadgenDuration, "Time to the last token or the finish event, ok requests: from sending, in an open loop from when the request was due.",
-			labels, edges(durationEdges(), slo.SignalDuration), nil},
+			labels, edges(durationEdges(), slo.SignalDuration), nil, steady},
 		tpot: histogramDesc{signal.LoadgenTPOT, "Time per output token after the first, ok requests.",
-			labels, edges(tokenEdges(), slo.SignalTPOT), nil},
+			labels, edges(tokenEdges(), slo.SignalTPOT), nil, steady},
 		icl: histogramDesc{signal.LoadgenICL, "Gap between text-bearing chunks, ok requests.",
-			labels, edges(tokenEdges(), slo.SignalICL), nil},
-		rejection: histogramDesc{signal.LoadgenRejectionDuration, "Time from sending until a request was refused.", labels, ttftEdges(), nil},
-		dispatch:  histogramDesc{signal.LoadgenDispatchDelay, "How late the client itself began to send a request.", labels, dispatchEdges(), nil},
+			labels, edges(tokenEdges(), slo.SignalICL), nil, steady},
+		rejection: histogramDesc{signal.LoadgenRejectionDuration, "Time from sending until a request was refused.", labels, ttftEdges(), nil, steady},
+		dispatch:  histogramDesc{signal.LoadgenDispatchDelay, "How late the client itself began to send a request.", labels, dispatchEdges(), nil, steady},
 		queueWait: histogramDesc{signal.LoadgenQueueWait, "Time in the server's queue, as the server itself tells it.",
-			labels, ttftEdges(), []string{signal.LabelSource}},
+			labels, ttftEdges(), []string{signal.LabelSource}, steady},
 	}
 }
 
@@ -94,11 +113,15 @@ type histogramDesc struct {
 	labels     prometheus.Labels
 	edges      []float64
 	extra      []string // variable labels beside the window
+	steady     bool     // without a window label
 }
 
 // histogram is native (growth 1.1, bounded, never reset) and classic at once.
 func (h histogramDesc) histogram(w Window, extra ...string) prometheus.Histogram {
-	labels := prometheus.Labels{signal.LabelWindow: string(w)}
+	labels := prometheus.Labels{}
+	if !h.steady {
+		labels[signal.LabelWindow] = string(w)
+	}
 	for k, v := range h.labels {
 		labels[k] = v
 	}
@@ -139,6 +162,21 @@ func (s *Step) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
+// At is the step as a scrape at a given time would see it, for load that runs in a time of its own.
+func (s *Step) At(now time.Time) prometheus.Collector { return stepAt{s, now} }
+
+type stepAt struct {
+	*Step
+	now time.Time
+}
+
+// Collect implements prometheus.Collector.
+func (s stepAt) Collect(ch chan<- prometheus.Metric) {
+	for _, m := range s.snapshot(s.now) {
+		ch <- m
+	}
+}
+
 func (s *Step) snapshot(now time.Time) []prometheus.Metric {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,6 +184,10 @@ func (s *Step) snapshot(now time.Time) []prometheus.Metric {
 		s.integrate(now)
 	}
 	out := []prometheus.Metric{gauge(s.descs.inFlight, float64(s.flight))}
+	if s.descs.steady {
+		t := s.windows[Measure.index()]
+		return appendHistograms(s.appendCounters(out, t, Measure), t)
+	}
 	for _, l := range Limits() {
 		v := 0.0
 		if s.limited[l] {
@@ -154,7 +196,7 @@ func (s *Step) snapshot(now time.Time) []prometheus.Metric {
 		out = append(out, gauge(s.descs.limited, v, string(l)))
 	}
 	for i, w := range Windows() {
-		out = s.appendCounters(out, s.windows[i], string(w))
+		out = s.appendCounters(out, s.windows[i], w)
 		out = appendHistograms(out, s.windows[i])
 		if e := s.edges[i]; !e.from.IsZero() {
 			out = append(out, gauge(s.descs.start, unix(e.from), string(w)))
@@ -166,27 +208,27 @@ func (s *Step) snapshot(now time.Time) []prometheus.Metric {
 	return out
 }
 
-func (s *Step) appendCounters(out []prometheus.Metric, t *tally, w string) []prometheus.Metric {
+func (s *Step) appendCounters(out []prometheus.Metric, t *tally, w Window) []prometheus.Metric {
 	d := s.descs
 	for _, o := range wire.Outcomes() {
-		out = append(out, counter(d.requests, float64(t.outcomes[o]), w, string(o)))
+		out = append(out, counter(d.requests, float64(t.outcomes[o]), d.values(w, string(o))...))
 	}
 	for _, k := range wire.TimeoutKinds() {
-		out = append(out, counter(d.timeouts, float64(t.timeouts[k]), w, string(k)))
+		out = append(out, counter(d.timeouts, float64(t.timeouts[k]), d.values(w, string(k))...))
 	}
 	for _, name := range sortedKeys(t.undefined) {
-		out = append(out, counter(d.undefined, float64(t.undefined[name]), w, name))
+		out = append(out, counter(d.undefined, float64(t.undefined[name]), d.values(w, name)...))
 	}
 	for _, name := range sortedKeys(t.late) {
-		out = append(out, counter(d.late, float64(t.late[name]), w, name))
+		out = append(out, counter(d.late, float64(t.late[name]), d.values(w, name)...))
 	}
 	return append(out,
-		counter(d.good, float64(t.good), w),
-		counter(d.prompt, float64(t.promptTokens), w),
-		counter(d.cached, float64(t.cachedTokens), w),
-		counter(d.output, float64(t.outputTokens), w),
-		counter(d.inFlightSeconds, t.inFlight.Seconds(), w),
-		counter(d.occupancy, t.occupancy.Seconds(), w),
+		counter(d.good, float64(t.good), d.values(w)...),
+		counter(d.prompt, float64(t.promptTokens), d.values(w)...),
+		counter(d.cached, float64(t.cachedTokens), d.values(w)...),
+		counter(d.output, float64(t.outputTokens), d.values(w)...),
+		counter(d.inFlightSeconds, t.inFlight.Seconds(), d.values(w)...),
+		counter(d.occupancy, t.occupancy.Seconds(), d.values(w)...),
 	)
 }
 

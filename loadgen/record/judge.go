@@ -11,16 +11,18 @@ import (
 // which latency objectives an ok request has no value.
 type judge struct {
 	objectives []slo.Objective // the per-request user objectives, in the order of the file
+	held       []slo.Objective // those of them that the requests are held to: all, or those of their class
 }
 
-func newJudge(objectives []slo.Objective) judge {
-	var j judge
+func newJudge(all, held []slo.Objective) judge { return judge{perRequest(all), perRequest(held)} }
+
+func perRequest(objectives []slo.Objective) (out []slo.Objective) {
 	for _, o := range objectives {
 		if o.Layer == slo.User && o.Kind.PerRequest() {
-			j.objectives = append(j.objectives, o)
+			out = append(out, o)
 		}
 	}
-	return j
+	return out
 }
 
 // latencyNames are the names of the latency objectives, in the order of the file.
@@ -40,7 +42,7 @@ func (j judge) good(r wire.Result) bool {
 	if r.Outcome != wire.OK {
 		return false
 	}
-	for _, o := range j.objectives {
+	for _, o := range j.held {
 		if o.Kind != slo.Latency {
 			continue
 		}

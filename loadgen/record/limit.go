@@ -10,7 +10,11 @@ const (
 	LimitLateReads Limit = "late_read_stamps"
 	// LimitSockets: this machine ran out of sockets or ports.
 	LimitSockets Limit = "sockets"
+	// LimitShardLate: this shard began the step later than the others.
+	LimitShardLate Limit = "shard_late"
+	// LimitShardCold: measuring began before this shard's warm-up was over.
+	LimitShardCold Limit = "shard_cold"
 )
 
 // Limits lists every limit.
-func Limits() []Limit { return []Limit{LimitLateReads, LimitSockets} }
+func Limits() []Limit { return []Limit{LimitLateReads, LimitSockets, LimitShardLate, LimitShardCold} }

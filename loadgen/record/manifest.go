@@ -48,12 +48,13 @@ type Manifest struct {
 	Prompts    string            `json:"prompts_sha256"` // over the prompt bodies without their nonces
 	Conditions map[string]string `json:"conditions"`     // model, api, url (no credentials), engine, versions, host …
 	// Changed names, in words, each condition that was another one before a later round.
-	Changed  []string       `json:"conditions_changed,omitempty"`
-	Rounds   int            `json:"rounds"`             // planned; appended rounds included
-	Ladder   []int          `json:"ladder"`             // concurrencies of the ramp; empty in an open loop
-	Rates    []float64      `json:"rates,omitempty"`    // rates of the ramp, in requests per second; only in an open loop
-	Arrivals string         `json:"arrivals,omitempty"` // poisson or constant; only in an open loop
-	Steps    []ManifestStep `json:"steps"`              // in the order in which they began
+	Changed  []string        `json:"conditions_changed,omitempty"`
+	Rounds   int             `json:"rounds"`             // planned; appended rounds included
+	Ladder   []int           `json:"ladder"`             // concurrencies of the ramp; empty in an open loop
+	Rates    []float64       `json:"rates,omitempty"`    // rates of the ramp, in requests per second; only in an open loop
+	Arrivals string          `json:"arrivals,omitempty"` // poisson or constant; only in an open loop
+	Classes  []ManifestClass `json:"classes,omitempty"`  // the mix of requests, where the plan has one
+	Steps    []ManifestStep  `json:"steps"`              // in the order in which they began
 	// FinalScrape says whether every live step's final values were seen to be scraped.
 	FinalScrape string `json:"final_scrape,omitempty"` // "confirmed", "not_confirmed: …"
 	// Restore says how putting the target back went: "done", or what failed; "" where there is none.
@@ -86,6 +87,15 @@ type ManifestStep struct {
 // Level is the load of the step.
 func (s ManifestStep) Level() level.Level {
 	return level.Level{Concurrency: s.Concurrency, Rate: s.Rate}
+}
+
+// ManifestClass is one class of the mix of requests.
+type ManifestClass struct {
+	Name        string   `json:"name"`
+	Weight      int      `json:"weight"`
+	Priority    *int     `json:"priority,omitempty"`
+	MaxInFlight int      `json:"max_in_flight,omitempty"`
+	Objectives  []string `json:"objectives,omitempty"` // that it is held to; left out: all
 }
 
 // Event is something that was done to the target during a step.

@@ -54,9 +54,17 @@ type Page struct {
 	changed  chan struct{} // closed and replaced when a step leaves or a scraper comes
 }
 
+// liveStep is one step, or the classes of one step, which come and go together.
 type liveStep struct {
-	*Step
+	parts    []*Step
 	registry *prometheus.Registry
+	carried  map[scraper]int // scrapes that had the final values
+}
+
+// Class is one kind of request of a step, with the objectives that it is held to.
+type Class struct {
+	Name       string
+	Objectives []slo.Objective
 }
 
 // NewPage makes an empty page.
@@ -81,21 +89,38 @@ func (p *Page) Register(cs ...prometheus.Collector) error {
 // waits until one has left; after ScrapeWait it drops the older and returns its ID, and forgets
 // the scrapers that didn't come for it. It ends early with ctx's error.
 func (p *Page) Begin(ctx context.Context, id StepID) (s *Step, dropped []StepID, err error) {
+	parts, dropped, err := p.BeginClasses(ctx, id, []Class{{Objectives: p.opts.Objectives}})
+	if err != nil {
+		return nil, dropped, err
+	}
+	return parts[0], dropped, nil
+}
+
+// BeginClasses is Begin for a step of several classes of requests: each has series of its own, and they
+// leave the page together. The steps come in the order of the classes.
+func (p *Page) BeginClasses(ctx context.Context, id StepID, classes []Class) (parts []*Step, dropped []StepID, err error) {
 	if err := p.wait(ctx, maxLive-1, p.opts.ScrapeWait); err != nil {
 		return nil, nil, err
 	}
-	step := newStep(id, newDescs(p.opts.Run, id, p.opts.Objectives), newJudge(p.opts.Objectives))
-	registry := prometheus.NewRegistry()
-	if err := registry.Register(step); err != nil {
-		return nil, nil, fmt.Errorf("metrics of %+v: %w", id, err)
+	live := liveStep{registry: prometheus.NewRegistry(), carried: map[scraper]int{}}
+	for _, c := range classes {
+		of := id
+		of.Class = c.Name
+		// The edges of the histograms are those of every class: one that only some series of a metric had
+		// couldn't be told from one that is missing.
+		step := newStep(of, newDescs(p.opts.Run, of, p.opts.Objectives), newJudge(p.opts.Objectives, c.Objectives))
+		if err := live.registry.Register(step); err != nil {
+			return nil, nil, fmt.Errorf("metrics of %+v: %w", of, err)
+		}
+		live.parts = append(live.parts, step)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.live) >= maxLive {
-		dropped = append(dropped, p.dropOldest())
+		dropped = append(dropped, p.dropOldest()...)
 	}
-	p.live = append(p.live, liveStep{step, registry})
-	return step, dropped, nil
+	p.live = append(p.live, live)
+	return live.parts, dropped, nil
 }
 
 // Settle waits until every step has left the page, that is until its final values have been
@@ -106,7 +131,7 @@ func (p *Page) Settle(ctx context.Context, limit time.Duration) []StepID {
 	defer p.mu.Unlock()
 	var left []StepID
 	for _, l := range p.live {
-		left = append(left, l.id)
+		left = append(left, l.ids()...)
 	}
 	return left
 }
@@ -153,8 +178,8 @@ func (p *Page) wait(ctx context.Context, n int, limit time.Duration) error {
 
 // dropOldest takes the older step off the page before everybody had it, and forgets who didn't
 // come: it may never come back. The page's lock is held.
-func (p *Page) dropOldest() StepID {
-	oldest := p.live[0].Step
+func (p *Page) dropOldest() []StepID {
+	oldest := p.live[0]
 	p.live = p.live[1:]
 	known := len(p.scrapers)
 	for who := range p.scrapers {
@@ -162,10 +187,10 @@ func (p *Page) dropOldest() StepID {
 			delete(p.scrapers, who)
 		}
 	}
-	p.warn(oldest.id, known)
+	p.warn(oldest.parts[0].id, known)
 	p.gaveUp = p.gaveUp || len(p.scrapers) == 0
 	p.retire()
-	return oldest.id
+	return oldest.ids()
 }
 
 // warn says that a step was lost, and how to keep the next one. That nobody scrapes is said once.
@@ -205,10 +230,25 @@ func (p *Page) wake() {
 	p.changed = make(chan struct{})
 }
 
-func (s *Step) final() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ended
+// final reports whether every part has its final values.
+func (l liveStep) final() bool {
+	for _, s := range l.parts {
+		s.mu.Lock()
+		ended := s.ended
+		s.mu.Unlock()
+		if !ended {
+			return false
+		}
+	}
+	return true
+}
+
+func (l liveStep) ids() []StepID {
+	var ids []StepID
+	for _, s := range l.parts {
+		ids = append(ids, s.id)
+	}
+	return ids
 }
 
 // ServeHTTP serves the page in whatever format is asked for, and takes note of who has carried
@@ -216,11 +256,11 @@ func (s *Step) final() bool {
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	gatherers := prometheus.Gatherers{p.base}
-	var finals []*Step
+	var finals []liveStep
 	for _, l := range p.live {
 		gatherers = append(gatherers, l.registry)
 		if l.final() {
-			finals = append(finals, l.Step)
+			finals = append(finals, l)
 		}
 	}
 	p.mu.Unlock()
@@ -237,7 +277,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // carriedBy notes that a scraper got the whole page, with the final values of these steps on it.
-func (p *Page) carriedBy(who scraper, finals []*Step) {
+func (p *Page) carriedBy(who scraper, finals []liveStep) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.scrapers[who] {

@@ -59,6 +59,7 @@ func (id StepID) String() string {
 // Request is one finished request of a step.
 type Request struct {
 	Slot      int
+	Class     int // its place among the classes of the step; 0 where there are none
 	Window    Window
 	Scheduled time.Time // when it was due: in a closed loop when its slot became free
 	Open      bool      // in an open loop: the user has waited since Scheduled, not since it was sent

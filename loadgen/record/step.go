@@ -31,7 +31,6 @@ type Step struct {
 	limited  map[Limit]bool
 	warnings []string // of the client about itself, each once
 
-	carried map[scraper]int // scrapes that had the final values; guarded by the page's lock
 }
 
 // span is a window's start and end; zero where it hasn't come yet.
@@ -55,7 +54,7 @@ type tally struct {
 }
 
 func newStep(id StepID, d *descs, j judge) *Step {
-	s := &Step{id: id, descs: d, judge: j, window: Warmup, carried: map[scraper]int{}, limited: map[Limit]bool{}}
+	s := &Step{id: id, descs: d, judge: j, window: Warmup, limited: map[Limit]bool{}}
 	for i, w := range Windows() {
 		s.windows[i] = newTally(d, j, w)
 	}

@@ -30,9 +30,10 @@ func (r *Runner) after(ctx context.Context) error {
 	return nil
 }
 
-// stopRule is the plan's, but for a phase that is meant to hurt.
+// stopRule is the plan's, but for a phase that is meant to hurt, and for a shard: it doesn't know how
+// the others fare, and they would go on without it.
 func (r *Runner) stopRule(s plan.Stage) plan.Stop {
-	if s.Phase == plan.PhaseDrill || s.Phase == plan.PhaseFluctuation {
+	if s.Phase == plan.PhaseDrill || s.Phase == plan.PhaseFluctuation || s.Phase == plan.PhaseVerify || !r.opts.Shard.IsZero() {
 		return plan.Stop{}
 	}
 	return r.opts.Plan.Stop

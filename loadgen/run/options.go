@@ -31,6 +31,13 @@ type Options struct {
 
 	// Target sends the requests; nil makes one from the plan.
 	Target Target
+	// ReadStamps has that one stamp arrivals when they are read even where the kernel would do it.
+	ReadStamps bool
+
+	// Shard makes this run one of several that are one run together; zero: it is the whole. Its steps
+	// begin and end at moments computed from StartAt.
+	Shard   plan.Shard
+	StartAt time.Time
 
 	ScrapeWait time.Duration // how long a third step waits until the older two have been scraped
 	FinalWait  time.Duration // how long the end waits for the last scrapes
@@ -66,8 +73,18 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Dir == "":
 		return o, errors.New("a run needs a directory: name one with --out")
 	}
-	if err := record.ValidRunID(o.RunID); err != nil {
+	if err := errors.Join(record.ValidRunID(o.RunID), o.Plan.CheckObjectives(o.SLO)); err != nil {
 		return o, err
+	}
+	if !o.Shard.IsZero() {
+		if err := o.Plan.CheckShards(); err != nil {
+			return o, err
+		}
+		if o.StartAt.IsZero() {
+			return o, errors.New("a shard needs the moment at which all of them start: name it with --start-at")
+		}
+		// A step that waited for scrapes longer than the pause between two would be late.
+		o.ScrapeWait = min(o.ScrapeWait, o.Plan.Cooldown)
 	}
 	if o.Progress == nil {
 		o.Progress = silent{}

@@ -137,7 +137,7 @@ func (silent) End(Place, record.Glance, string) {}
 func (silent) Note(string)                      {}
 
 // show keeps the progress of a step up to date until the function it returns is called.
-func (r *Runner) show(p Place, live *record.Step) (stop func()) {
+func (r *Runner) show(p Place, live lives) (stop func()) {
 	r.opts.Progress.Begin(p)
 	done := make(chan struct{})
 	var wg sync.WaitGroup

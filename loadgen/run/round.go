@@ -82,11 +82,8 @@ func (r *Runner) fail(err error) {
 // step runs one step and keeps what it measured.
 func (r *Runner) step(ctx context.Context, place Place) (drive.Summary, error) {
 	stage := place.Stage
-	if err := r.cooldown(ctx); err != nil {
-		return drive.Summary{}, interrupted(ctx, stage)
-	}
-	id := record.StepID{Phase: string(stage.Phase), Round: stage.Round, Step: stage.Step, Concurrency: stage.Concurrency, Rate: stage.Rate}
-	live, err := r.begin(ctx, id)
+	id := record.StepID{Phase: string(stage.Phase), Round: stage.Round, Step: stage.Step, Concurrency: stage.Concurrency, Rate: stage.Rate, Shard: r.opts.Shard.String()}
+	live, edges, err := r.await(ctx, id)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = interrupted(ctx, stage)
@@ -94,12 +91,13 @@ func (r *Runner) step(ctx context.Context, place Place) (drive.Summary, error) {
 		return drive.Summary{}, err
 	}
 	r.started = true
-	n := r.addStep(id, live)
+	n := r.addStep(live)
 	if err := r.writeManifest(); err != nil {
 		live.End(time.Now())
 		return drive.Summary{}, err
 	}
-	sum, err := r.drive(ctx, place, live)
+	sum, err := r.drive(ctx, place, live, edges)
+	r.judgeShard(live, sum)
 	live.End(sum.Ended)
 	err = errors.Join(err, r.closeStep(n, live, sum))
 	r.opts.Progress.End(place, live.Glance(sum.Ended), sum.Stopped)
@@ -111,7 +109,7 @@ func (r *Runner) step(ctx context.Context, place Place) (drive.Summary, error) {
 
 // begin puts the step on the page, which may have to wait for scrapes of the steps before; after a
 // while it says so.
-func (r *Runner) begin(ctx context.Context, id record.StepID) (*record.Step, error) {
+func (r *Runner) begin(ctx context.Context, id record.StepID) (lives, error) {
 	note := time.AfterFunc(5*time.Second, func() {
 		if r.page.Scrapers() == 0 {
 			r.opts.Progress.Note(fmt.Sprintf("waiting up to %s: nobody has scraped the metrics page yet", r.opts.ScrapeWait))
@@ -120,13 +118,13 @@ func (r *Runner) begin(ctx context.Context, id record.StepID) (*record.Step, err
 		}
 	})
 	defer note.Stop()
-	live, dropped, err := r.page.Begin(ctx, id)
+	live, dropped, err := r.page.BeginClasses(ctx, id, r.recordClasses())
 	r.markUnscraped(dropped)
 	return live, err
 }
 
 // drive sends the step's load, with the progress shown beside it.
-func (r *Runner) drive(ctx context.Context, place Place, live *record.Step) (drive.Summary, error) {
+func (r *Runner) drive(ctx context.Context, place Place, live lives, edges *plan.Edges) (drive.Summary, error) {
 	p, stage := r.opts.Plan, place.Stage
 	stop := r.show(place, live)
 	defer stop()
@@ -135,9 +133,9 @@ func (r *Runner) drive(ctx context.Context, place Place, live *record.Step) (dri
 	shape, warmup := r.shape(stage)
 	sum, err := shape.Drive(ctx, drive.Step{
 		Bounds: p.Bounds(stage), Stop: r.stopRule(stage), Warmup: warmup,
-		Body:   func(n int) []byte { return r.target.Body(stage, n) },
-		Sender: r.target, Recorder: recorder{live, r.ledger},
-		Grace: r.opts.Grace, Abort: r.opts.Abort,
+		Body:   func(n int) []byte { return r.body(stage, r.opts.Shard.Number(n)) },
+		Sender: r.target, Recorder: recorder{live, r.ledger}, Classes: r.driveClasses(), ClassOf: p.ClassOf,
+		Grace: r.opts.Grace, Abort: r.opts.Abort, Edges: edges,
 	})
 	if sum.Service > 0 {
 		r.service = sum.Service
@@ -177,7 +175,11 @@ const drillPause = 100 * time.Millisecond
 // holding is the shape of a load that is held.
 func (r *Runner) holding(s plan.Stage, held plan.HeldLoad) drive.Shape {
 	if s.Rate == 0 {
-		return drive.Closed{Concurrency: s.Concurrency, Spread: r.spread()}
+		share := r.opts.Shard.Share(s.Concurrency)
+		if share == 0 {
+			return drive.Idle{}
+		}
+		return drive.Closed{Concurrency: share, Spread: r.spread()}
 	}
 	return drive.Open{Rate: s.Rate, Poisson: held.Arrivals != plan.Constant, MaxInFlight: held.MaxInFlight, Seed: seedOf(r.opts.Plan.Fixed.Seed, s)}
 }
@@ -185,7 +187,7 @@ func (r *Runner) holding(s plan.Stage, held plan.HeldLoad) drive.Shape {
 // inFlight is how many requests a level will have in flight.
 func (r *Runner) inFlight(l level.Level, most int) int {
 	if l.Rate == 0 {
-		return l.Concurrency
+		return r.opts.Shard.Share(l.Concurrency)
 	}
 	return max(1, int(min(math.Ceil(l.Rate*r.baseline.Seconds()), float64(most))))
 }
@@ -200,6 +202,9 @@ func seedOf(seed int64, s plan.Stage) [2]uint64 {
 // spread is the time over which the next step's slots start: one service time as last measured,
 // but never so long that it eats the step.
 func (r *Runner) spread() time.Duration {
+	if !r.opts.Shard.IsZero() {
+		return min(r.service, r.opts.Plan.Lead()/2)
+	}
 	if limit := r.opts.Plan.Step.MaxDuration / 4; limit > 0 {
 		return min(r.service, limit)
 	}
@@ -222,26 +227,31 @@ func (r *Runner) cooldown(ctx context.Context) error {
 }
 
 // addStep puts a step that begins into the manifest and returns its place there.
-func (r *Runner) addStep(id record.StepID, live *record.Step) (n int) {
+func (r *Runner) addStep(live lives) (n int) {
 	r.edit(func(m *record.Manifest) {
 		n = len(m.Steps)
-		m.Steps = append(m.Steps, record.ManifestStep{
-			Phase: id.Phase, Round: id.Round, Step: id.Step, Concurrency: id.Concurrency, Rate: id.Rate, Class: id.Class, Shard: id.Shard,
-			StartedAt: time.Now().UTC(), Totals: live.Totals(),
-		})
-		r.describe(&m.Steps[n])
+		for i, one := range live {
+			id := one.ID()
+			m.Steps = append(m.Steps, record.ManifestStep{
+				Phase: id.Phase, Round: id.Round, Step: id.Step, Concurrency: id.Concurrency, Rate: id.Rate, Class: id.Class, Shard: id.Shard,
+				StartedAt: time.Now().UTC(), Totals: one.Totals(),
+			})
+			r.describe(&m.Steps[n+i])
+		}
 	})
 	return n
 }
 
 // closeStep puts what a step measured into the manifest.
-func (r *Runner) closeStep(n int, live *record.Step, sum drive.Summary) error {
+func (r *Runner) closeStep(n int, live lives, sum drive.Summary) error {
 	r.edit(func(m *record.Manifest) {
-		s := &m.Steps[n]
-		s.StartedAt = sum.Started.UTC()
-		s.MeasureFrom, s.MeasureTo, s.EndedAt = moment(sum.MeasureFrom), moment(sum.MeasureTo), moment(sum.Ended)
-		s.Stopped, s.Totals = sum.Stopped, live.Totals()
-		s.Limited, s.Warnings = live.Client()
+		for i, one := range live {
+			s := &m.Steps[n+i]
+			s.StartedAt = sum.Started.UTC()
+			s.MeasureFrom, s.MeasureTo, s.EndedAt = moment(sum.MeasureFrom), moment(sum.MeasureTo), moment(sum.Ended)
+			s.Stopped, s.Totals = sum.Stopped, one.Totals()
+			s.Limited, s.Warnings = one.Client()
+		}
 	})
 	return errors.Join(r.ledger.Sync(), r.writeManifest())
 }
@@ -278,20 +288,4 @@ func interrupted(ctx context.Context, s plan.Stage) error {
 		why = "by " + cause.Error()
 	}
 	return fmt.Errorf("%w %s in round %d, %s step %d, %s", ErrInterrupted, why, s.Round, s.Phase, s.Step, s.Level().Words())
-}
-
-// recorder keeps a step's requests: first in the ledger, then on the page, so that no counter ever
-// holds a request without a line.
-type recorder struct {
-	*record.Step
-	ledger *record.Ledger
-}
-
-// Record implements drive.Recorder.
-func (r recorder) Record(q record.Request) error {
-	if err := r.ledger.Append(r.ID(), q); err != nil {
-		return err
-	}
-	r.Observe(q)
-	return nil
 }

@@ -23,12 +23,14 @@ import (
 // Runner is one run under way. RunRounds, AppendRound, Settle and Close are called one after the
 // other, from one goroutine; Handler and Manifest may be used at any time.
 type Runner struct {
-	opts   Options
-	target Target
-	page   *record.Page
-	ledger *record.Ledger
+	opts    Options
+	target  Target
+	classes []Target // one for each class of the plan
+	page    *record.Page
+	ledger  *record.Ledger
 
 	rounds   int           // begun
+	slot     int           // steps begun, where their edges are absolute
 	rampCap  int           // the highest step of the ladder that later rounds run; 0: all
 	service  time.Duration // mean of the step before: over it the next one's slots start
 	baseline time.Duration // mean of the last baseline that answered
@@ -58,6 +60,12 @@ func Start(ctx context.Context, opts Options) (*Runner, error) {
 		if r.target, err = NewTarget(opts.Plan, opts.RunID); err != nil {
 			return nil, err
 		}
+		if t, ok := r.target.(*wireTarget); ok && opts.ReadStamps {
+			t.client.StampReads()
+		}
+	}
+	if err := r.makeClasses(); err != nil {
+		return nil, err
 	}
 	if err := r.makeDir(); err != nil {
 		return nil, err
@@ -92,10 +100,11 @@ func (r *Runner) newManifest(ctx context.Context) record.Manifest {
 	return record.Manifest{
 		Schema: record.ManifestSchema, Run: r.opts.RunID, State: record.Running,
 		StartedAt: time.Now().UTC(), Version: r.opts.Version,
-		PlanSHA256: digest(p.Source), SLOSHA256: digest(r.opts.SLO.Source), Prompts: r.target.PromptsSHA256(),
+		PlanSHA256: digest(p.Source), SLOSHA256: digest(r.opts.SLO.Source), Prompts: r.promptsSHA256(),
 		Conditions: r.conditions(ctx),
 		Rounds:     p.Rounds, Ladder: append([]int{}, p.Ramp.Concurrency...), Steps: []record.ManifestStep{},
-		Rates: slices.Clone(p.Ramp.Rate), Arrivals: string(p.Ramp.Arrivals),
+		Classes: classesOf(p),
+		Rates:   slices.Clone(p.Ramp.Rate), Arrivals: string(p.Ramp.Arrivals),
 	}
 }
 
@@ -176,12 +185,14 @@ func (r *Runner) Close(ctx context.Context) error {
 	}
 	r.closed = true
 	errs := []error{r.finish()}
-	if r.started {
+	if r.started && r.opts.Shard.Index == 0 { // the target is put back once
 		errs = append(errs, r.restore(ctx))
 	}
 	errs = append(errs, r.drills...)
 	errs = append(errs, r.Settle(ctx), r.ledger.Close())
-	r.target.Close()
+	for _, t := range append([]Target{r.target}, r.classes...) {
+		t.Close()
+	}
 	return errors.Join(errs...)
 }
 

@@ -1,7 +1,9 @@
 package run
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"runtime/metrics"
 	"slices"
 	"time"
@@ -31,9 +33,12 @@ type selfCheck struct {
 }
 
 // checkSelf starts the check of a step; without a Target that counts it checks nothing.
-func (r *Runner) checkSelf(live *record.Step) *selfCheck {
+func (r *Runner) checkSelf(live lives) *selfCheck {
 	c := &selfCheck{done: make(chan struct{}), ended: make(chan struct{})}
 	target, ok := r.target.(reader)
+	if ok && len(r.classes) > 0 {
+		target = reads(r.classes)
+	}
 	if !ok {
 		close(c.ended)
 		return c
@@ -50,8 +55,12 @@ func (r *Runner) checkSelf(live *record.Step) *selfCheck {
 				live.Warn(text)
 			}
 			if !said && (limit != "" || len(warnings) > 0) {
-				said = true // the manifest has the rest
-				r.opts.Logger.Warn("the client itself was late; run fewer streams, split the run into shards, or give it a host of its own",
+				said = true             // the manifest has the rest
+				level := slog.LevelInfo // late, but not so late that the step is void
+				if limit != "" {
+					level = slog.LevelWarn
+				}
+				r.opts.Logger.Log(context.Background(), level, "the client itself was late; run fewer streams, split the run into shards, or give it a host of its own",
 					"step", live.ID(), "chunks", w.reads.Chunks, "late", w.reads.Late, "lagging", w.reads.Lagging, "unstamped", w.reads.Unstamped,
 					"scheduling_p99", w.sched, "sleep_overshoot_p99", w.sleep)
 			}

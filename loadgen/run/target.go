@@ -49,8 +49,8 @@ func NewTarget(p *plan.Plan, runID string) (Target, error) {
 		client: client, dialect: dialect, prompts: prompts, sha256: prompts.SHA256(),
 		ask: wire.Request{
 			Model: p.Target.Model, OutputTokens: p.Fixed.OutputTokens, ContextLength: p.Fixed.ContextLength,
-			IgnoreEOS:   p.Fixed.IgnoreEOS,
-			Temperature: p.Fixed.Temperature, Seed: p.Fixed.Seed,
+			Temperature: p.Fixed.Temperature, Seed: p.Fixed.Seed, Priority: p.Fixed.Priority,
+			IgnoreEOS: p.Fixed.IgnoreEOS,
 		},
 	}, nil
 }
@@ -58,6 +58,9 @@ func NewTarget(p *plan.Plan, runID string) (Target, error) {
 // highest is the greatest number of requests that a plan may have in flight.
 func highest(p *plan.Plan) int {
 	most := 0
+	if p.Verification != nil {
+		most = p.Verification.MaxInFlight
+	}
 	for _, s := range p.Stages(1) {
 		most = max(most, s.Concurrency)
 		if s.Rate > 0 {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -22,8 +23,9 @@ const (
 	// idleConnTime is below the 5 s after which uvicorn and llama.cpp close an idle connection, so
 	// that a request is not written into a connection that is just being closed.
 	idleConnTime = 4 * time.Second
-	// readBuffer is how much of a body is taken at once.
-	readBuffer = 16 << 10
+	// readBuffer is how much of a body is taken at once: what the transport reads of a connection at
+	// once. Every stream has one.
+	readBuffer = 4 << 10
 )
 
 // Timeouts are the deadlines of one request, each on its own; 0 means none. Connect counts from
@@ -45,8 +47,6 @@ type Options struct {
 	// MaxConnections is how many idle connections are kept: the greatest number of requests that
 	// are in flight at once. 0 means 256.
 	MaxConnections int
-	// ReadStamps has arrivals stamped when they are read even where the kernel would do it.
-	ReadStamps bool
 	// TLS is used for https; nil means the system's roots.
 	TLS *tls.Config
 	// Proxy says which proxy a request goes through; nil means directly.
@@ -63,6 +63,7 @@ type Client struct {
 	timeouts  Timeouts
 	secrets   []string
 	transport *http.Transport
+	dialer    *arrival.Dialer
 	buffers   sync.Pool
 	reads     reads
 	// fresh is set once the server was seen to close a connection that was to be used again.
@@ -86,9 +87,9 @@ func NewClient(o Options) (*Client, error) {
 	}
 	u.User = nil
 	c.url = u
-	c.transport = newTransport(o)
+	c.transport, c.dialer = newTransport(o)
 	c.buffers.New = func() any {
-		b := make([]byte, readBuffer)
+		b := bytes.Repeat([]byte{unwritten}, readBuffer)
 		return &b
 	}
 	return c, nil
@@ -102,6 +103,9 @@ func (c *Client) URL() string { return c.url.String() }
 
 // Reads is how the text chunks of all answers so far were read.
 func (c *Client) Reads() Reads { return c.reads.snapshot() }
+
+// StampReads has arrivals stamped when they are read from now on; call it before the first request.
+func (c *Client) StampReads() { c.dialer.ReadStamps = true }
 
 // CloseIdle closes the connections that no request uses.
 func (c *Client) CloseIdle() { c.transport.CloseIdleConnections() }
@@ -199,7 +203,7 @@ func secretName(header string) bool {
 	})
 }
 
-func newTransport(o Options) *http.Transport {
+func newTransport(o Options) (*http.Transport, *arrival.Dialer) {
 	n := o.MaxConnections
 	if n <= 0 {
 		n = defaultConnections
@@ -207,7 +211,6 @@ func newTransport(o Options) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	dialer := arrival.NewDialer(net.Dialer{Timeout: o.Timeouts.Connect, KeepAlive: 15 * time.Second})
-	dialer.ReadStamps = o.ReadStamps
 	config := o.TLS
 	if config != nil {
 		config = config.Clone()
@@ -221,5 +224,5 @@ func newTransport(o Options) *http.Transport {
 		MaxIdleConnsPerHost: n,
 		IdleConnTimeout:     idleConnTime,
 		Protocols:           protocols,
-	}
+	}, dialer
 }

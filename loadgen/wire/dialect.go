@@ -12,6 +12,7 @@ type Request struct {
 	ContextLength int  // Ollama's num_ctx; 0 leaves it to the server. Other servers fix it at their start
 	Temperature   float64
 	Seed          int64
+	Priority      *int // of servers that schedule by it, as vLLM can; nil: not sent
 }
 
 // Dialect is one API of one family of servers.

@@ -2,7 +2,9 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"math/bits"
 	"strconv"
 )
 
@@ -21,6 +23,8 @@ type scanner struct {
 	i     int
 	depth int
 	bad   bool // not JSON; everything returns "no more" from here on
+
+	escaped bool // a string had an escape since this was last cleared
 }
 
 // end reports whether the value was valid JSON with nothing behind it.
@@ -95,20 +99,21 @@ func (s *scanner) key() []byte {
 		s.fail()
 		return nil
 	}
+	s.escaped = false
 	name := s.rawString()
 	if s.peek() != ':' {
 		s.fail()
 		return nil
 	}
 	s.i++
-	return unescape(name)
+	if s.escaped {
+		return unescape(name)
+	}
+	return name
 }
 
 // unescape resolves escapes, which hardly ever occur in what is read as a string here.
 func unescape(raw []byte) []byte {
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return raw
-	}
 	var out string
 	quoted := append(append([]byte{'"'}, raw...), '"')
 	if json.Unmarshal(quoted, &out) != nil {
@@ -123,7 +128,12 @@ func (s *scanner) str() ([]byte, bool) {
 		s.skip()
 		return nil, false
 	}
-	return unescape(s.rawString()), !s.bad
+	s.escaped = false
+	raw := s.rawString()
+	if s.escaped {
+		raw = unescape(raw)
+	}
+	return raw, !s.bad
 }
 
 // text consumes a value and reports whether it is a string with something in it, or a list of
@@ -158,29 +168,48 @@ func (s *scanner) text() bool {
 func (s *scanner) rawString() []byte {
 	s.i++
 	start := s.i
-	for s.i < len(s.b) {
-		switch c := s.b[s.i]; {
-		case c == '"':
-			s.i++
-			return s.b[start : s.i-1]
-		case c == '\\':
-			if !s.escape() {
-				s.fail()
-				return nil
-			}
-		case c < 0x20:
+	for {
+		s.i += plain(s.b[s.i:])
+		switch {
+		case s.i >= len(s.b) || s.b[s.i] < 0x20:
 			s.fail()
 			return nil
-		default:
+		case s.b[s.i] == '"':
 			s.i++
+			return s.b[start : s.i-1]
+		case !s.escape():
+			s.fail()
+			return nil
 		}
 	}
-	s.fail()
-	return nil
+}
+
+// plain is how many bytes at the beginning of b are neither a quote nor a backslash nor a control
+// character. It looks at eight at once: strings are most of what a stream brings.
+func plain(b []byte) int {
+	const low, high = 0x0101010101010101, 0x8080808080808080
+	i := 0
+	for ; len(b)-i >= 8; i += 8 {
+		x := binary.LittleEndian.Uint64(b[i:])
+		quote, backslash := x^low*'"', x^low*'\\'
+		// A byte's high bit is set where it, less what is subtracted, went below zero: in each term the
+		// lowest one set is right, and only that is used.
+		found := ((x-low*0x20)&^x | (quote-low)&^quote | (backslash-low)&^backslash) & high
+		if found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for ; i < len(b); i++ {
+		if c := b[i]; c == '"' || c == '\\' || c < 0x20 {
+			break
+		}
+	}
+	return i
 }
 
 // escape steps over one escape sequence.
 func (s *scanner) escape() bool {
+	s.escaped = true
 	if s.i+1 >= len(s.b) {
 		return false
 	}
@@ -217,11 +246,25 @@ func (s *scanner) number() (float64, bool) {
 
 // count consumes a value and returns it when it is a whole number that a count can be.
 func (s *scanner) count() (int, bool) {
+	if c := s.peek(); isDigit(c) {
+		if n, ok := s.digit(); ok {
+			return n, true
+		}
+	}
 	v, ok := s.number()
 	if !ok || v < 0 || v > 1<<40 {
 		return 0, false
 	}
 	return int(v), true
+}
+
+// digit consumes a number of one digit, which the index of a choice mostly is.
+func (s *scanner) digit() (int, bool) {
+	if s.i+1 < len(s.b) && (s.b[s.i+1] == ',' || s.b[s.i+1] == '}') {
+		s.i++
+		return int(s.b[s.i-1] - '0'), true
+	}
+	return 0, false
 }
 
 // boolean consumes a value and reports whether it is true.

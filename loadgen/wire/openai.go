@@ -12,6 +12,7 @@ type openAIBody struct {
 	MinTokens     int           `json:"min_tokens,omitempty"` // vLLM: other stops than the end of text
 	Temperature   float64       `json:"temperature"`
 	Seed          int64         `json:"seed"`
+	Priority      *int          `json:"priority,omitempty"`
 	Stream        bool          `json:"stream"`
 	StreamOptions streamOptions `json:"stream_options"`
 }
@@ -38,6 +39,7 @@ func openAIRequest(r Request) openAIBody {
 		MaxTokens:     r.OutputTokens,
 		Temperature:   r.Temperature,
 		Seed:          r.Seed,
+		Priority:      r.Priority,
 		Stream:        true,
 		StreamOptions: streamOptions{IncludeUsage: true},
 	}

@@ -27,7 +27,8 @@ type sseDecoder struct {
 	emit func(sseEvent, time.Time)
 
 	line     []byte // the beginning of a line whose end has not come yet
-	data     []byte
+	data     []byte // of the event so far; where it is one line of the read being fed, that line itself
+	own      []byte // storage of data that outlives a read
 	hasData  bool
 	name     string
 	field    bool
@@ -52,7 +53,7 @@ func (d *sseDecoder) feed(b []byte, at time.Time) error {
 				return errTooLarge
 			}
 			d.line = append(d.line, b...)
-			return nil
+			break
 		}
 		d.skipLF = b[end] == '\r' && rest == end+1
 		line := b[:end]
@@ -63,10 +64,22 @@ func (d *sseDecoder) feed(b []byte, at time.Time) error {
 		if err := d.take(line, at); err != nil {
 			return err
 		}
-		d.line = d.line[:0]
+		if len(d.line) > 0 {
+			d.keep()
+			d.line = d.line[:0]
+		}
 		b = b[rest:]
 	}
+	d.keep()
 	return nil
+}
+
+// keep copies data out of what is about to be overwritten.
+func (d *sseDecoder) keep() {
+	if d.hasData && len(d.own) == 0 {
+		d.own = append(d.own, d.data...)
+		d.data = d.own
+	}
 }
 
 // flush ends the stream: a last line without its line end and an event without its blank line
@@ -136,11 +149,13 @@ func (d *sseDecoder) add(value []byte) error {
 	if len(d.data)+len(value) > maxEvent {
 		return errTooLarge
 	}
-	if d.hasData {
-		d.data = append(d.data, '\n')
+	if !d.hasData {
+		d.data, d.hasData = value, true
+		return nil
 	}
-	d.data = append(d.data, value...)
-	d.hasData = true
+	d.keep()
+	d.own = append(append(d.own, '\n'), value...)
+	d.data = d.own
 	return nil
 }
 
@@ -148,5 +163,5 @@ func (d *sseDecoder) dispatch(at time.Time) {
 	if d.hasData {
 		d.emit(sseEvent{name: d.name, data: d.data, field: d.field}, at)
 	}
-	d.data, d.hasData, d.name, d.field = d.data[:0], false, "", false
+	d.data, d.own, d.hasData, d.name, d.field = nil, d.own[:0], false, "", false
 }

@@ -76,20 +76,31 @@ func (x *exchange) advance() {
 
 // lastEvent is where the last event or line of a read begins; 0 when there is only one, or a part of one.
 func lastEvent(b []byte) int {
-	b = bytes.TrimRight(b, "\r\n")
-	if i := bytes.LastIndexByte(b, '\n'); i >= 0 {
-		return i + 1
+	b = trimLineEnds(b)
+	// One event a read is the rule, and looking from the front is much quicker.
+	if bytes.IndexByte(b, '\n') >= 0 {
+		return bytes.LastIndexByte(b, '\n') + 1
 	}
-	return bytes.LastIndexByte(b, '\r') + 1
+	if bytes.IndexByte(b, '\r') >= 0 {
+		return bytes.LastIndexByte(b, '\r') + 1
+	}
+	return 0
 }
 
 // eventsIn is how many runs of lines, with blank ones between them, a read has: its events, whole and
 // in part; in NDJSON, where no line is blank, its lines.
 func eventsIn(b []byte) int {
-	b = bytes.TrimRight(b, "\r\n")
+	b = trimLineEnds(b)
 	n := 1
 	if blank := bytes.Count(b, []byte("\n\n")) + bytes.Count(b, []byte("\n\r\n")) + bytes.Count(b, []byte("\r\r")); blank > 0 {
 		return n + blank
 	}
 	return n + max(bytes.Count(b, []byte("\n")), bytes.Count(b, []byte("\r")))
+}
+
+func trimLineEnds(b []byte) []byte {
+	for len(b) > 0 && (b[len(b)-1] == '\n' || b[len(b)-1] == '\r') {
+		b = b[:len(b)-1]
+	}
+	return b
 }

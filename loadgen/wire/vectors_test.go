@@ -21,6 +21,19 @@ replayed event by event, in reads 10 ms apart unless they say otherwise, from 10
 in two at every place that matters, byte by byte, and through a real socket as well. Where no file can show it, the row names the tests
 that do. Times are in milliseconds after the request; – is undefined, never zero.
 
+## When headers come, and the wait in the queue
+The time of the response headers means something else with each engine, so it is kept (` + "`header_s`" + `), and used only as below. The wait in
+the queue is told apart from the service only where the engine's own timings allow it, and left out elsewhere:
+
+| engine | headers come | queue wait (` + "`queue_wait_s`" + `, ` + "`loadgen_queue_wait_seconds`" + `) |
+|---|---|---|
+| vLLM | at once, whatever the queue | ` + "`metrics.queue_time_ms`" + ` of the usage chunk, with ` + "`--enable-per-request-metrics`" + `; source ` + "`vllm_metrics`" + ` |
+| llama.cpp | when a slot starts (builds since June 2026) | the header time where it fits ` + "`timings`" + `, else what prompt_ms and predicted_ms leave of the whole; source ` + "`llamacpp_timings`" + ` |
+| Ollama, /api | with the first token | total − load − prompt_eval − eval; not where the model was loaded for the request, or the parts exceed the total; source ` + "`ollama_timings`" + ` |
+| Ollama, /v1 | with the first token | – |
+| SGLang, TGI, Triton, LocalAI, hosted APIs | differs | – |
+
+## The vectors
 Rewrite this page with ` + "`" + updateVectors + "=1 go test -run TestVectorTable ./loadgen/wire`" + `.
 
 | # | vector | case | outcome | first event | TTFT | first content | end | TPOT | chunks | tokens (from) | notes |
