@@ -132,7 +132,7 @@ func (r *reader) class(v strictyaml.Value, names map[string]bool) {
 		readInt(w, &c.Weight, 1, maxWeight)
 	}
 	if p := m.Get("prompts"); p.Present() {
-		own := reader{plan: &Plan{}, doc: r.doc, dir: r.dir}
+		own := reader{plan: &Plan{Target: r.plan.Target}, doc: r.doc, dir: r.dir}
 		own.prompts(p)
 		c.Prompts = &own.plan.Fixed.Prompts
 	}

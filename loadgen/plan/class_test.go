@@ -66,7 +66,7 @@ func TestClassFaults(t *testing.T) {
 		{classes("name: b, weight: 1.5"), "classes[1].weight:"},
 		{classes("name: a, weight: 1"), `classes[1].name: "a" is the name of another class`},
 		{classes("name: B 2, weight: 1"), `classes[1].name: "B 2" can't be a label`},
-		{classes("name: b, weight: 1, prompts: {}"), "classes[1].prompts: must name exactly one of synthetic and file"},
+		{classes("name: b, weight: 1, prompts: {}"), "classes[1].prompts: must name exactly one of synthetic, file and sharegpt"},
 		{classes("name: b, weight: 1, prompts: {file: none.jsonl}"), "classes[1].prompts.file: none.jsonl can't be read"},
 		{classes("name: b, weight: 1, headers: {Authorization: Bearer hunter2}"), "classes[1].headers.Authorization: would put a secret into the plan"},
 		{classes("name: b, weight: 1, objectives: []"), "classes[1].objectives: is empty"},

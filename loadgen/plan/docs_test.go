@@ -29,7 +29,7 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(b)
-	for _, mark := range []string{"loads", "open", "after", "classes"} {
+	for _, mark := range []string{"loads", "open", "after", "classes", "lengths"} {
 		if _, err := Parse("plan.yaml", []byte(example(t, page, mark))); err != nil {
 			t.Errorf("%s: %v", mark, err)
 		}

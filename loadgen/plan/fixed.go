@@ -40,33 +40,87 @@ func (r *reader) prompts(v strictyaml.Value) {
 	if !v.Require("write prompts: {synthetic: {input_tokens: 256}} or {file: prompts.jsonl}") {
 		return
 	}
-	m := v.Map("synthetic", "file")
-	synthetic, file := m.Get("synthetic"), m.Get("file")
-	if v.IsMap() && synthetic.Present() == file.Present() {
-		v.Reject("must name exactly one of synthetic and file", "write {synthetic: {input_tokens: 256}} or {file: prompts.jsonl}")
-		return
-	}
-	if synthetic.Present() {
-		n := synthetic.Map("input_tokens").Get("input_tokens")
-		s := &Synthetic{}
-		if synthetic.IsMap() && n.Require("write {input_tokens: 256}") {
-			readInt(n, &s.InputTokens, 1, MaxTokens)
+	m := v.Map("synthetic", "file", "sharegpt")
+	synthetic, file, sharegpt := m.Get("synthetic"), m.Get("file"), m.Get("sharegpt")
+	given := 0
+	for _, one := range []strictyaml.Value{synthetic, file, sharegpt} {
+		if one.Present() {
+			given++
 		}
-		r.plan.Fixed.Prompts.Synthetic = s
-		return
 	}
-	name, ok := file.NonEmpty()
+	p := &r.plan.Fixed.Prompts
+	switch {
+	case !v.IsMap():
+	case given != 1:
+		v.Reject("must name exactly one of synthetic, file and sharegpt", "write {synthetic: {input_tokens: 256}} or {file: prompts.jsonl}")
+	case synthetic.Present():
+		p.Synthetic = r.synthetic(synthetic)
+	case file.Present():
+		p.File = r.promptFile(file, readPromptFile)
+	default:
+		p.ShareGPT = r.promptFile(sharegpt, readShareGPT)
+	}
+}
+
+func (r *reader) synthetic(v strictyaml.Value) *Synthetic {
+	m := v.Map("input_tokens", "shared_prefix")
+	s := &Synthetic{}
+	n := m.Get("input_tokens")
+	switch {
+	case !v.IsMap() || !n.Require("write {input_tokens: 256}"):
+		return s
+	case n.IsMap():
+		s.Lengths = r.lengths(n)
+		s.InputTokens = s.Lengths.most()
+	default:
+		readInt(n, &s.InputTokens, 1, MaxTokens)
+	}
+	shared := m.Get("shared_prefix")
+	if !shared.Present() {
+		return s
+	}
+	m = shared.Map("tokens", "groups")
+	s.SharedGroups = 1
+	if t := m.Get("tokens"); shared.IsMap() && t.Require("write how many tokens all prompts begin with, such as {tokens: 200}") {
+		readInt(t, &s.SharedTokens, 1, MaxTokens)
+		if s.SharedTokens >= s.InputTokens && s.InputTokens > 0 {
+			t.Reject(fmt.Sprintf("%d leaves nothing of %d input tokens", s.SharedTokens, s.InputTokens), "write fewer")
+		}
+	}
+	readInt(m.Get("groups"), &s.SharedGroups, 1, distributedBodies)
+	return s
+}
+
+// promptFile checks a file of prompts and returns its path.
+func (r *reader) promptFile(v strictyaml.Value, read func(string) ([]item, []strictyaml.Problem)) string {
+	name, ok := v.NonEmpty()
 	if !ok {
-		return
+		return ""
 	}
 	path := r.path(name)
-	r.plan.Fixed.Prompts.File = path
-	if _, problems := readPromptFile(path); len(problems) > 0 {
-		if problems[0].Line == 0 { // the file as a whole: say it where the plan names it
-			file.Reject(fmt.Sprintf("%s %s", path, problems[0].Message), problems[0].Fix)
+	items, problems := read(path)
+	switch {
+	case len(problems) == 0:
+		r.checkMessages(v, items)
+	case problems[0].Line == 0: // the file as a whole: say it where the plan names it
+		v.Reject(fmt.Sprintf("%s %s", path, problems[0].Message), problems[0].Fix)
+	default:
+		v.Reject(fmt.Sprintf("%s has %s", path, count(len(problems), "broken line")), "mend the lines named below")
+		r.doc.Add(problems...)
+	}
+	return path
+}
+
+// checkMessages refuses conversations for an API that takes one text.
+func (r *reader) checkMessages(v strictyaml.Value, items []item) {
+	api := r.plan.Target.API
+	if api != OpenAICompletions && api != OllamaGenerate {
+		return
+	}
+	for _, it := range items {
+		if len(it.history) > 0 {
+			v.Reject("holds conversations, and "+api+" takes one text", "use "+OpenAIChat+" or "+OllamaChat)
 			return
 		}
-		file.Reject(fmt.Sprintf("%s has %s", path, count(len(problems), "broken line")), "mend the lines named below")
-		r.doc.Add(problems...)
 	}
 }

@@ -15,7 +15,7 @@ func TestShippedPlan(t *testing.T) {
 	want := Defaults()
 	want.Environment = Isolated
 	want.Target = Target{URL: "http://127.0.0.1:11434", API: OllamaChat, Model: "gemma3:270m"}
-	want.Fixed.Prompts.Synthetic = &Synthetic{256}
+	want.Fixed.Prompts.Synthetic = &Synthetic{InputTokens: 256}
 	want.Fixed.OutputTokens, want.Fixed.ContextLength = 64, 4096
 	want.Ramp.Concurrency = []int{1, 2, 4, 8}
 	want.Path, want.Source = p.Path, p.Source

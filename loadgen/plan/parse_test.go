@@ -49,7 +49,7 @@ func TestDefaults(t *testing.T) {
 	want := &Plan{
 		APIVersion: APIVersion, Environment: Isolated,
 		Target: Target{URL: "http://127.0.0.1:11434", API: OllamaChat, Model: "m"},
-		Fixed:  Fixed{Prompts: Prompts{Synthetic: &Synthetic{32}}, OutputTokens: 16, Seed: 7},
+		Fixed:  Fixed{Prompts: Prompts{Synthetic: &Synthetic{InputTokens: 32}}, OutputTokens: 16, Seed: 7},
 		Rounds: 3, Baseline: Level{1}, Ramp: Ramp{Concurrency: []int{1, 2}}, Recovery: Level{1},
 		Step:     Step{Requests: 100, MinDuration: 10 * time.Second, MaxDuration: 10 * time.Minute},
 		Cooldown: 2 * time.Second,
@@ -200,7 +200,7 @@ func TestFaults(t *testing.T) {
 		{target("headers: {Content-Type: x}"), "target.headers.Content-Type: is set by the client itself"},
 		{target(`headers: {X-A: "a\nb"}`), "target.headers.X-A: has a control character"},
 		{target("headers: {X-A: b, x-a: c}"), "target.headers.x-a: is given twice"},
-		{"fixed: {prompts: {}, output_tokens: 1}", "fixed.prompts: must name exactly one of synthetic and file"},
+		{"fixed: {prompts: {}, output_tokens: 1}", "fixed.prompts: must name exactly one of synthetic, file and sharegpt"},
 		{"fixed: {prompts: {file: none.jsonl}, output_tokens: 1}", "fixed.prompts.file: none.jsonl can't be read: no such file or directory"},
 		{"fixed: {prompts: {file: testdata}, output_tokens: 1}", "fixed.prompts.file: testdata is a folder"},
 		{"fixed: {prompts: {synthetic: {input_tokens: 0}}, output_tokens: 1}", "fixed.prompts.synthetic.input_tokens: 0 is not between"},

@@ -85,15 +85,25 @@ type Fixed struct {
 	Priority      *int // of a class; a plan sets it there
 }
 
-// Prompts says where the prompt bodies come from: exactly one of the two is set.
+// Prompts says where the prompt bodies come from: exactly one of the three is set.
 type Prompts struct {
 	Synthetic *Synthetic
-	File      string // JSON Lines with a "prompt" string each
+	File      string // JSON Lines with a "prompt" string or "messages" each
+	ShareGPT  string // conversations in the form of the ShareGPT data set
 }
 
 // Synthetic describes made-up prompts.
 type Synthetic struct {
-	InputTokens int
+	InputTokens  int      // the greatest, where they differ
+	Lengths      *Lengths // nil: all have InputTokens
+	SharedTokens int      // of InputTokens, as many at the beginning are the same in each prompt of a group
+	SharedGroups int      // how many such beginnings there are
+}
+
+// Message is one turn of a conversation.
+type Message struct {
+	Role    string `json:"role"` // system, user or assistant
+	Content string `json:"content"`
 }
 
 // Level is the load of the baseline and the recovery.

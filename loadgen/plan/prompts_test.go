@@ -22,7 +22,7 @@ func open(t *testing.T, p Prompts, seed int64, run string) *PromptSet {
 }
 
 func TestSyntheticPrompts(t *testing.T) {
-	p := Prompts{Synthetic: &Synthetic{256}}
+	p := Prompts{Synthetic: &Synthetic{InputTokens: 256}}
 	a, b := open(t, p, 7, "r1"), open(t, p, 7, "r1")
 	if a.Len() != syntheticBodies {
 		t.Errorf("%d bodies", a.Len())
@@ -47,7 +47,7 @@ func TestSyntheticPrompts(t *testing.T) {
 
 // What a seed means must not change between releases, or old and new runs can't be compared.
 func TestSyntheticPromptsAreStable(t *testing.T) {
-	s := open(t, Prompts{Synthetic: &Synthetic{32}}, 7, "r1")
+	s := open(t, Prompts{Synthetic: &Synthetic{InputTokens: 32}}, 7, "r1")
 	got := []string{s.Prompt(PhaseRamp, 1, 2, 3), s.SHA256()}
 	want := []string{
 		"319965398326471012 Continue this list of words: bank brown call card early car common best deal bridge city cry",
@@ -59,11 +59,11 @@ func TestSyntheticPromptsAreStable(t *testing.T) {
 }
 
 func TestShortSyntheticPrompt(t *testing.T) {
-	if got := open(t, Prompts{Synthetic: &Synthetic{1}}, 7, "r").Body(0); len(strings.Fields(got)) != 1 {
+	if got := open(t, Prompts{Synthetic: &Synthetic{InputTokens: 1}}, 7, "r").Body(0); len(strings.Fields(got)) != 1 {
 		t.Errorf("%q", got)
 	}
 	for _, n := range []int{0, -1, MaxTokens + 1} {
-		if _, err := (Prompts{Synthetic: &Synthetic{n}}).Open(7, "r"); err == nil {
+		if _, err := (Prompts{Synthetic: &Synthetic{InputTokens: n}}).Open(7, "r"); err == nil {
 			t.Errorf("%d tokens are taken", n)
 		}
 	}
@@ -71,7 +71,7 @@ func TestShortSyntheticPrompt(t *testing.T) {
 
 // Every request has a nonce of its own and of the same length, and the bodies are those of every step.
 func TestNonces(t *testing.T) {
-	p := Prompts{Synthetic: &Synthetic{20}}
+	p := Prompts{Synthetic: &Synthetic{InputTokens: 20}}
 	seen := map[string]string{}
 	for _, run := range []string{"r1", "r2"} {
 		for _, seed := range []int64{7, 8} {
@@ -146,7 +146,7 @@ p.jsonl:8: is not UTF-8 (fix: write {"prompt": "..."})`},
 }
 
 func BenchmarkPrompt(b *testing.B) {
-	s, err := Prompts{Synthetic: &Synthetic{256}}.Open(7, "r")
+	s, err := Prompts{Synthetic: &Synthetic{InputTokens: 256}}.Open(7, "r")
 	if err != nil {
 		b.Fatal(err)
 	}

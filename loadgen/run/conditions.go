@@ -81,10 +81,21 @@ func outputLength(p *plan.Plan) string {
 }
 
 func promptsCondition(p plan.Prompts) string {
-	if p.Synthetic != nil {
-		return "synthetic, " + strconv.Itoa(p.Synthetic.InputTokens) + " input tokens"
+	switch y := p.Synthetic; {
+	case p.ShareGPT != "":
+		return "sharegpt"
+	case y == nil:
+		return "file"
+	default:
+		text := "synthetic, " + strconv.Itoa(y.InputTokens) + " input tokens"
+		if y.Lengths != nil {
+			text = "synthetic, input tokens " + y.Lengths.String()
+		}
+		if y.SharedTokens > 0 {
+			text += ", the first " + strconv.Itoa(y.SharedTokens) + " shared in " + strconv.Itoa(y.SharedGroups) + " group(s)"
+		}
+		return text
 	}
-	return "file"
 }
 
 // machine describes the machine that sends the load.

@@ -83,6 +83,12 @@ func (t *wireTarget) Reads() wire.Reads { return t.client.Reads() }
 func (t *wireTarget) Body(s plan.Stage, n int) []byte {
 	ask := t.ask
 	ask.Prompt = t.prompts.Prompt(s.Phase, s.Round, s.Step, n)
+	for _, turn := range t.prompts.Conversation(s.Phase, s.Round, s.Step, n) {
+		ask.Messages = append(ask.Messages, wire.Message(turn))
+	}
+	if tokens := t.prompts.OutputTokens(n); tokens > 0 {
+		ask.OutputTokens = tokens
+	}
 	return t.dialect.Body(ask)
 }
 

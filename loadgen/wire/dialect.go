@@ -5,6 +5,7 @@ import "fmt"
 // Request is one generation request, the same for every dialect.
 type Request struct {
 	Model         string
+	Messages      []Message // what was said before the prompt; only chat dialects can send it
 	Prompt        string
 	OutputTokens  int  // the most tokens to generate; 0 leaves it to the server
 	IgnoreEOS     bool // go on to OutputTokens; what Ollama has nothing for

@@ -4,10 +4,10 @@ package wire
 type ollamaChat struct{}
 
 type ollamaChatBody struct {
-	Model    string          `json:"model"`
-	Messages []openAIMessage `json:"messages"`
-	Stream   bool            `json:"stream"`
-	Options  ollamaOptions   `json:"options"`
+	Model    string        `json:"model"`
+	Messages []Message     `json:"messages"`
+	Stream   bool          `json:"stream"`
+	Options  ollamaOptions `json:"options"`
 }
 
 func (ollamaChat) Name() string     { return "ollama-chat" }
@@ -17,7 +17,7 @@ func (ollamaChat) framing() framing { return framedNDJSON }
 func (ollamaChat) Body(r Request) []byte {
 	return marshal(ollamaChatBody{
 		Model:    r.Model,
-		Messages: []openAIMessage{{Role: "user", Content: r.Prompt}},
+		Messages: conversation(r),
 		Stream:   true,
 		Options:  ollamaRequestOptions(r),
 	})

@@ -4,20 +4,21 @@ import "encoding/json"
 
 // openAIBody is the request body of both OpenAI dialects.
 type openAIBody struct {
-	Model         string          `json:"model"`
-	Messages      []openAIMessage `json:"messages,omitempty"`
-	Prompt        string          `json:"prompt,omitempty"`
-	MaxTokens     int             `json:"max_tokens,omitempty"`
-	IgnoreEOS     bool            `json:"ignore_eos,omitempty"` // vLLM, SGLang, llama.cpp, TensorRT-LLM
-	MinTokens     int             `json:"min_tokens,omitempty"` // vLLM: other stops than the end of text
-	Temperature   float64         `json:"temperature"`
-	Seed          int64           `json:"seed"`
-	Priority      *int            `json:"priority,omitempty"`
-	Stream        bool            `json:"stream"`
-	StreamOptions streamOptions   `json:"stream_options"`
+	Model         string        `json:"model"`
+	Messages      []Message     `json:"messages,omitempty"`
+	Prompt        string        `json:"prompt,omitempty"`
+	MaxTokens     int           `json:"max_tokens,omitempty"`
+	IgnoreEOS     bool          `json:"ignore_eos,omitempty"` // vLLM, SGLang, llama.cpp, TensorRT-LLM
+	MinTokens     int           `json:"min_tokens,omitempty"` // vLLM: other stops than the end of text
+	Temperature   float64       `json:"temperature"`
+	Seed          int64         `json:"seed"`
+	Priority      *int          `json:"priority,omitempty"`
+	Stream        bool          `json:"stream"`
+	StreamOptions streamOptions `json:"stream_options"`
 }
 
-type openAIMessage struct {
+// Message is one turn of a conversation.
+type Message struct {
 	Role    string `json:"role"`
 	Content string `json:"content"`
 }
@@ -42,6 +43,11 @@ func openAIRequest(r Request) openAIBody {
 		Stream:        true,
 		StreamOptions: streamOptions{IncludeUsage: true},
 	}
+}
+
+// conversation is what was said before, and the prompt.
+func conversation(r Request) []Message {
+	return append(r.Messages[:len(r.Messages):len(r.Messages)], Message{Role: "user", Content: r.Prompt})
 }
 
 // marshal encodes a request body of plain strings and numbers, which cannot fail.

@@ -9,7 +9,7 @@ func (openAIChat) framing() framing { return framedSSE }
 
 func (openAIChat) Body(r Request) []byte {
 	body := openAIRequest(r)
-	body.Messages = []openAIMessage{{Role: "user", Content: r.Prompt}}
+	body.Messages = conversation(r)
 	return marshal(body)
 }
 
