@@ -18,6 +18,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"firstbreach/internal/atomicfile"
 	"firstbreach/internal/release"
 	"firstbreach/loadgen/calibrate"
 	"firstbreach/loadgen/record"
@@ -174,5 +175,5 @@ func (c *calibrateCommand) store(levels []calibrate.Level) error {
 	if err != nil {
 		return err
 	}
-	return record.WriteFile(filepath.Join(c.run, record.Calibration), append(data, '\n'))
+	return atomicfile.Write(filepath.Join(c.run, record.Calibration), append(data, '\n'))
 }

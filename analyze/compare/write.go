@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"firstbreach/internal/atomicfile"
 )
 
 // The files that WriteDir writes.
@@ -25,14 +27,14 @@ func (r *Result) WriteDir(dir string) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", FileJSON, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, FileJSON), append(text, '\n'), 0o644); err != nil {
+	if err := atomicfile.Write(filepath.Join(dir, FileJSON), append(text, '\n')); err != nil {
 		return fmt.Errorf("write the comparison: %w", err)
 	}
 	var md strings.Builder
 	if err := r.WriteMarkdown(&md); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, FileMD), []byte(md.String()), 0o644); err != nil {
+	if err := atomicfile.Write(filepath.Join(dir, FileMD), []byte(md.String())); err != nil {
 		return fmt.Errorf("write the comparison: %w", err)
 	}
 	return nil

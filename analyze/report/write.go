@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"firstbreach/internal/atomicfile"
 )
 
 // The files that WriteDir writes.
@@ -31,32 +33,11 @@ func (d *Document) WriteDir(dir string) error {
 		if err := f.write(&buf); err != nil {
 			return fmt.Errorf("write %s: %w", f.name, err)
 		}
-		if err := replace(filepath.Join(dir, f.name), buf.Bytes()); err != nil {
+		if err := atomicfile.Write(filepath.Join(dir, f.name), buf.Bytes()); err != nil {
 			return fmt.Errorf("write %s: %w", f.name, err)
 		}
 	}
 	return nil
-}
-
-// replace writes a file beside its place and moves it there.
-func replace(path string, text []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name()) //nolint:errcheck // gone already when all went well
-	if _, err := tmp.Write(text); err != nil {
-		_ = tmp.Close()
-		return err
-	}
-	if err := tmp.Chmod(0o644); err != nil {
-		_ = tmp.Close()
-		return err
-	}
-	if err := tmp.Close(); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
 }
 
 // WriteJSON writes report.json.

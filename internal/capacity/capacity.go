@@ -5,11 +5,11 @@ package capacity
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/goccy/go-yaml"
 
+	"firstbreach/internal/atomicfile"
 	"firstbreach/internal/strictyaml"
 )
 
@@ -83,9 +83,8 @@ func (f *File) Write(path string) error {
 		return fmt.Errorf("capacity: %w", err)
 	}
 	head := "# Measured by a load test: analyze report --write-capacity. The capacity alert stands at this number.\n"
-	temporary := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
-	if err := os.WriteFile(temporary, append([]byte(head), text...), 0o644); err != nil {
+	if err := atomicfile.Write(path, append([]byte(head), text...)); err != nil {
 		return fmt.Errorf("%s can't be written: %w", path, err)
 	}
-	return os.Rename(temporary, path)
+	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+
+	"firstbreach/internal/atomicfile"
 )
 
 // ValidRunID reports whether an ID can be a directory name and a label value as it is.
@@ -44,7 +46,7 @@ func WriteManifest(dir string, m Manifest) error {
 	if err != nil {
 		return fmt.Errorf("manifest: %w", err)
 	}
-	if err := WriteFile(filepath.Join(dir, ManifestFile), append(data, '\n')); err != nil {
+	if err := atomicfile.Write(filepath.Join(dir, ManifestFile), append(data, '\n')); err != nil {
 		return fmt.Errorf("write the manifest (is the disk full?): %w", err)
 	}
 	return nil
@@ -65,32 +67,4 @@ func ReadManifest(dir string) (Manifest, error) {
 		return Manifest{}, fmt.Errorf("%s: schema %d; this release reads schema %d", path, m.Schema, ManifestSchema)
 	}
 	return m, nil
-}
-
-// WriteFile writes a file by way of a temporary one beside it, synced before it takes the name.
-func WriteFile(path string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close())
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir makes a rename survive a crash of the machine.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"firstbreach/internal/atomicfile"
 	"firstbreach/internal/signal"
 	"firstbreach/loadgen/record"
 )
@@ -87,7 +88,7 @@ func (r *Runner) makeDir() (err error) {
 		return err
 	}
 	for name, data := range map[string][]byte{record.PlanFile: r.opts.Plan.Source, record.SLOFile: r.opts.SLO.Source} {
-		if err := record.WriteFile(filepath.Join(dir, name), data); err != nil {
+		if err := atomicfile.Write(filepath.Join(dir, name), data); err != nil {
 			return fmt.Errorf("keep %s with the run: %w", name, err)
 		}
 	}
