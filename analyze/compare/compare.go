@@ -296,7 +296,7 @@ func (r *Result) decide() {
 		ps = append(ps, *m.P)
 	}
 	var worse, better, open []string
-	for i, p := range holm(ps) {
+	for i, p := range verdict.Holm(ps) {
 		m := &r.Measures[i]
 		m.PHolm = &p
 		switch m.judge(); m.Outcome {

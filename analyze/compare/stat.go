@@ -163,26 +163,3 @@ func mantelHaenszel(tables []table) (p, diff float64, ci [2]float64, ok bool) {
 	}
 	return math.Erfc(math.Abs(excess) / math.Sqrt(variance) / math.Sqrt2), diff, ci, true
 }
-
-// holm adjusts p values for having been asked together (Holm, Scand. J. Statist. 6, 1979).
-func holm(ps []float64) []float64 {
-	order := make([]int, len(ps))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(i, j int) int {
-		if ps[i] < ps[j] {
-			return -1
-		} else if ps[i] > ps[j] {
-			return 1
-		}
-		return 0
-	})
-	out := make([]float64, len(ps))
-	var floor float64
-	for rank, i := range order {
-		floor = math.Max(floor, math.Min(1, ps[i]*float64(len(ps)-rank)))
-		out[i] = floor
-	}
-	return out
-}

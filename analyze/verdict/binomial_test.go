@@ -134,7 +134,7 @@ func TestHolm(t *testing.T) {
 		{[]float64{0.6, 0.9}, []float64{1, 1}},
 		{[]float64{0.02, 0.02}, []float64{0.04, 0.04}},
 	} {
-		got := holm(c.ps)
+		got := Holm(c.ps)
 		for i := range c.want {
 			if math.Abs(got[i]-c.want[i]) > 1e-12 {
 				t.Errorf("%v: %v, want %v", c.ps, got, c.want)

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// holm adjusts p values for having been asked together, so that the chance of one false claim
+// Holm adjusts p values for having been asked together, so that the chance of one false claim
 // among all stays below the level of each (Holm, Scand. J. Statist. 6, 1979). The result is in
 // the order of ps.
-func holm(ps []float64) []float64 {
+func Holm(ps []float64) []float64 {
 	order := make([]int, len(ps))
 	for i := range order {
 		order[i] = i

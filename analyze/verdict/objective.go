@@ -123,7 +123,7 @@ func settle(results []ObjectiveResult, cs []counts) {
 			ps = append(ps, *r.PBreach)
 		}
 	}
-	for j, p := range holm(ps) {
+	for j, p := range Holm(ps) {
 		i := tested[j]
 		results[i].PBreachAdj = &p
 		results[i].decide(cs[i], len(tested))
