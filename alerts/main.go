@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 
 	"github.com/alecthomas/kingpin/v2"
 
@@ -23,13 +24,6 @@ import (
 )
 
 //go:generate go run . --slo slo.yaml --out .
-
-// Exit statuses.
-const (
-	exitDone   = 0
-	exitFailed = 1 // it could not be done, or --check found stale files
-	exitUsage  = 2 // usage or configuration
-)
 
 // garbage is how much more than what is in use may lie about before it is collected. This is a short
 // program that makes much text: collecting it would be a third of its time.
@@ -77,24 +71,11 @@ func command(args []string, stdout, stderr io.Writer) int {
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "alerts: %v; see alerts --help\n", err)
-		return exitUsage
+		return generated.ExitUsage
 	}
 	files, err := c.generate(stderr)
-	var listed *strictyaml.Error
-	switch {
-	case errors.As(err, &listed):
-		fmt.Fprintln(stderr, err)
-		return exitUsage
-	case err == nil && c.check:
-		err = generated.Check(c.out, files, output.Ours, "alerts")
-	case err == nil:
-		err = generated.Update(c.out, files, output.Ours, stdout)
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "alerts: %v\n", err)
-		return exitFailed
-	}
-	return exitDone
+	program := generated.Program{Name: "alerts", Dir: c.out, Check: c.check, Ours: output.Ours}
+	return program.Finish(files, err, stdout, stderr)
 }
 
 // generate makes every file in memory: either all of them can be written, or nothing is.
@@ -105,8 +86,12 @@ func (c *config) generate(stderr io.Writer) ([]generated.File, error) {
 	}
 	var problems []strictyaml.Problem
 	var files []generated.File
+	measured, err := c.measured(slos)
+	if err != nil {
+		return nil, err
+	}
 	for _, f := range slos {
-		made, err := c.rules(f, stderr)
+		made, err := c.rules(f, measured[f.Service], stderr)
 		var listed *strictyaml.Error
 		if errors.As(err, &listed) {
 			problems = append(problems, listed.Problems...)
@@ -132,12 +117,9 @@ func (c *config) generate(stderr io.Writer) ([]generated.File, error) {
 	return append(files, more...), err
 }
 
-func (c *config) rules(f *slo.File, stderr io.Writer) ([]generated.File, error) {
+func (c *config) rules(f *slo.File, measured *capacity.File, stderr io.Writer) ([]generated.File, error) {
 	opts := c.options
-	var err error
-	if opts.Capacity, err = c.capacity(f); err != nil {
-		return nil, err
-	}
+	opts.Capacity = measured
 	set, err := rules.Make(f, opts)
 	if err != nil {
 		return nil, err
@@ -150,24 +132,33 @@ func (c *config) rules(f *slo.File, stderr io.Writer) ([]generated.File, error) 
 	return output.Rules(f, set)
 }
 
-// capacity finds the measured number of the file's service.
-func (c *config) capacity(f *slo.File) (*capacity.File, error) {
+// measured are the capacity files by service.
+func (c *config) measured(slos []*slo.File) (map[string]*capacity.File, error) {
 	paths := c.capacities
 	if len(paths) == 0 {
-		beside := filepath.Join(filepath.Dir(f.Path), "capacity.yaml")
-		if _, err := os.Stat(beside); err != nil {
-			return nil, nil
-		}
-		paths = []string{beside}
+		paths = beside(slos)
 	}
+	files := map[string]*capacity.File{}
 	for _, path := range paths {
 		m, err := capacity.Load(path)
 		if err != nil {
 			return nil, err
 		}
-		if m.Service == f.Service {
-			return m, nil
+		if files[m.Service] == nil {
+			files[m.Service] = m
 		}
 	}
-	return nil, nil
+	return files, nil
+}
+
+// beside are the capacity files that lie in the folders of the SLO files.
+func beside(slos []*slo.File) []string {
+	var paths []string
+	for _, f := range slos {
+		path := filepath.Join(filepath.Dir(f.Path), "capacity.yaml")
+		if _, err := os.Stat(path); err == nil && !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }

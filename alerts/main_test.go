@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"firstbreach/internal/generated"
 	"firstbreach/internal/signal"
 )
 
@@ -37,7 +38,7 @@ const success = "- {name: success, layer: user, signal: success_ratio, target: 9
 
 // The files that lie here are what the shipped SLO file gives.
 func TestShippedFilesAreCurrent(t *testing.T) {
-	if status, _, stderr := run("--slo", "slo.yaml", "--out", ".", "--check", "-q"); status != exitDone {
+	if status, _, stderr := run("--slo", "slo.yaml", "--out", ".", "--check", "-q"); status != generated.ExitDone {
 		t.Error(stderr)
 	}
 }
@@ -47,33 +48,33 @@ func TestGenerateCheckAndGrowStale(t *testing.T) {
 	out := filepath.Join(dir, "out")
 	path := write(t, dir, "slo.yaml", sloFile("chat", "vllm", success))
 	args := []string{"--slo", path, "--out", out}
-	if status, _, stderr := run(append(args, "--check")...); status != exitFailed || !strings.Contains(stderr, "not current") {
+	if status, _, stderr := run(append(args, "--check")...); status != generated.ExitFailed || !strings.Contains(stderr, "not current") {
 		t.Errorf("check before anything is there: %d %s", status, stderr)
 	}
-	if status, stdout, stderr := run(args...); status != exitDone || strings.Count(stdout, "\n") != 4 {
+	if status, stdout, stderr := run(args...); status != generated.ExitDone || strings.Count(stdout, "\n") != 4 {
 		t.Fatalf("%d %s%s", status, stdout, stderr)
 	}
 	first, err := os.ReadFile(filepath.Join(out, "chat.rules.yml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, stdout, _ := run(args...); status != exitDone || !strings.Contains(stdout, "are current") {
+	if status, stdout, _ := run(args...); status != generated.ExitDone || !strings.Contains(stdout, "are current") {
 		t.Errorf("second time: %d %s", status, stdout)
 	}
 	if again, _ := os.ReadFile(filepath.Join(out, "chat.rules.yml")); !bytes.Equal(first, again) {
 		t.Error("the same input gave other bytes")
 	}
-	if status, _, stderr := run(append(args, "--check")...); status != exitDone {
+	if status, _, stderr := run(append(args, "--check")...); status != generated.ExitDone {
 		t.Errorf("check: %s", stderr)
 	}
 
 	// A renamed service: its old files go, and a file that a person wrote stays.
 	mine := write(t, out, "mine.rules.yml", "groups: []\n")
 	write(t, dir, "slo.yaml", sloFile("talk", "vllm", success))
-	if status, _, stderr := run(append(args, "--check")...); status != exitFailed || !strings.Contains(stderr, "talk.rules.yml") || !strings.Contains(stderr, "chat.rules.yml") {
+	if status, _, stderr := run(append(args, "--check")...); status != generated.ExitFailed || !strings.Contains(stderr, "talk.rules.yml") || !strings.Contains(stderr, "chat.rules.yml") {
 		t.Errorf("check of a stale folder: %d %s", status, stderr)
 	}
-	if status, _, stderr := run(args...); status != exitDone {
+	if status, _, stderr := run(args...); status != generated.ExitDone {
 		t.Fatal(stderr)
 	}
 	if _, err := os.Stat(filepath.Join(out, "chat.rules.yml")); err == nil {
@@ -128,8 +129,8 @@ func TestBadInput(t *testing.T) {
 				args = append(args, strings.Replace(a, "DIR", dir, 1))
 			}
 			status, _, stderr := run(args...)
-			if status != exitUsage {
-				t.Errorf("status %d, want %d", status, exitUsage)
+			if status != generated.ExitUsage {
+				t.Errorf("status %d, want %d", status, generated.ExitUsage)
 			}
 			for _, w := range c.want {
 				if !strings.Contains(stderr, w) {
@@ -148,7 +149,7 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	path := write(t, dir, "slo.yaml", sloFile("chat", "vllm", success))
 	out := write(t, dir, "out", "a file where a folder should be")
-	if status, _, stderr := run("--slo", path, "--out", out, "-q"); status != exitFailed || !strings.Contains(stderr, "can't be written") {
+	if status, _, stderr := run("--slo", path, "--out", out, "-q"); status != generated.ExitFailed || !strings.Contains(stderr, "can't be written") {
 		t.Errorf("%d %s", status, stderr)
 	}
 }
@@ -176,7 +177,7 @@ func TestWithRealTools(t *testing.T) {
 		}
 		args = append(args, "--slo", write(t, dir, engine+".yaml", sloFile(engine, engine, objectives)))
 	}
-	if status, _, stderr := run(append(args, "--out", dir, "-q", "--dashboard.url", "http://g:3000", "--report.url", "http://a:10512")...); status != exitDone {
+	if status, _, stderr := run(append(args, "--out", dir, "-q", "--dashboard.url", "http://g:3000", "--report.url", "http://a:10512")...); status != generated.ExitDone {
 		t.Fatal(stderr)
 	}
 	for _, engine := range signal.Names() {

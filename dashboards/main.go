@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,17 +16,9 @@ import (
 	"firstbreach/internal/generated"
 	"firstbreach/internal/release"
 	"firstbreach/internal/slo"
-	"firstbreach/internal/strictyaml"
 )
 
 //go:generate go run . --slo ../alerts/slo.yaml --out .
-
-// Exit statuses.
-const (
-	exitDone   = 0
-	exitFailed = 1 // it could not be done, or --check found stale files
-	exitUsage  = 2 // usage or configuration
-)
 
 func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
 
@@ -61,24 +52,11 @@ func command(args []string, stdout, stderr io.Writer) int {
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "dashboards: %v; see dashboards --help\n", err)
-		return exitUsage
+		return generated.ExitUsage
 	}
 	files, err := c.generate()
-	var listed *strictyaml.Error
-	switch {
-	case errors.As(err, &listed):
-		fmt.Fprintln(stderr, err)
-		return exitUsage
-	case err == nil && c.check:
-		err = generated.Check(c.out, files, ours, "dashboards")
-	case err == nil:
-		err = generated.Update(c.out, files, ours, stdout)
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "dashboards: %v\n", err)
-		return exitFailed
-	}
-	return exitDone
+	program := generated.Program{Name: "dashboards", Dir: c.out, Check: c.check, Ours: ours}
+	return program.Finish(files, err, stdout, stderr)
 }
 
 // generate makes every dashboard in memory: either all of them can be written, or none is.

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"firstbreach/internal/generated"
 )
 
 func run(args ...string) (status int, stdout, stderr string) {
@@ -18,7 +20,7 @@ const shipped = "../alerts/slo.yaml"
 
 // The dashboards that lie here are what the shipped SLO file gives.
 func TestShippedDashboardsAreCurrent(t *testing.T) {
-	if status, _, stderr := run("--slo", shipped, "--out", ".", "--check"); status != exitDone {
+	if status, _, stderr := run("--slo", shipped, "--out", ".", "--check"); status != generated.ExitDone {
 		t.Error(stderr)
 	}
 }
@@ -36,7 +38,7 @@ func TestStaleDashboards(t *testing.T) {
 		if err := os.WriteFile(path, bytes.Replace(text, []byte("service: chat "), []byte("service: "+service+" "), 1), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if status, _, stderr := run("--slo", path, "--out", out); status != exitDone {
+		if status, _, stderr := run("--slo", path, "--out", out); status != generated.ExitDone {
 			t.Fatal(stderr)
 		}
 		if service == "chat" {
@@ -59,10 +61,10 @@ func TestStaleDashboards(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	if status, _, stderr := run("--slo", "none.yaml", "--out", t.TempDir()); status != exitUsage || !strings.Contains(stderr, "none.yaml: can't be read") {
+	if status, _, stderr := run("--slo", "none.yaml", "--out", t.TempDir()); status != generated.ExitUsage || !strings.Contains(stderr, "none.yaml: can't be read") {
 		t.Errorf("%d %s", status, stderr)
 	}
-	if status, _, stderr := run("--slo", shipped, "--slo", shipped, "--out", t.TempDir()); status != exitUsage || !strings.Contains(stderr, "would replace each other") {
+	if status, _, stderr := run("--slo", shipped, "--slo", shipped, "--out", t.TempDir()); status != generated.ExitUsage || !strings.Contains(stderr, "would replace each other") {
 		t.Errorf("%d %s", status, stderr)
 	}
 }

@@ -2,16 +2,11 @@ package output
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"runtime"
 	"strings"
 
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/rulefmt"
-	"github.com/prometheus/prometheus/promql/parser"
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/sync/errgroup"
 
@@ -111,31 +106,6 @@ func printList[T any](head string, items []T) ([]byte, error) {
 		return nil, err
 	}
 	return append([]byte(head), bytes.Join(texts, nil)...), nil
-}
-
-// readsBack makes sure that Prometheus reads what was meant: text that YAML takes for a number, a
-// duplicate rule, an expression that doesn't parse would otherwise be found when an alert is missed.
-func readsBack(text []byte, want []rulefmt.RuleGroup) error {
-	p := parser.NewParser(parser.Options{EnableExperimentalFunctions: true})
-	got, errs := rulefmt.Parse(text, false, model.LegacyValidation, p, slog.New(slog.DiscardHandler))
-	if len(errs) > 0 {
-		return errors.Join(errs...)
-	}
-	seen := map[string]bool{}
-	for i, g := range got.Groups {
-		for j, r := range g.Rules {
-			w := want[i].Rules[j]
-			if r.Expr != w.Expr || r.Alert != w.Alert || r.Record != w.Record || fmt.Sprint(r.Labels) != fmt.Sprint(w.Labels) || fmt.Sprint(r.Annotations) != fmt.Sprint(w.Annotations) {
-				return fmt.Errorf("rule %s%s of group %s doesn't read back as it was meant; please report this", w.Alert, w.Record, g.Name)
-			}
-			key := fmt.Sprint(r.Record, r.Alert, r.Labels)
-			if seen[key] {
-				return fmt.Errorf("rule %s%s is there twice with the same labels; please report this", r.Alert, r.Record)
-			}
-			seen[key] = true
-		}
-	}
-	return nil
 }
 
 // Ours reports whether a file is one of a service's that was generated before.

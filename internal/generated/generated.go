@@ -12,6 +12,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"firstbreach/internal/atomicfile"
+	"firstbreach/internal/strictyaml"
 )
 
 // File is one generated file.
@@ -37,11 +40,7 @@ func Write(dir string, files []File, ours Ours) ([]string, error) {
 		if !slices.Contains(changed, f.Name) {
 			continue
 		}
-		temporary := filepath.Join(dir, "."+f.Name+".new")
-		if err := os.WriteFile(temporary, f.Content, 0o644); err != nil {
-			return nil, fmt.Errorf("%s can't be written: %w", f.Name, err)
-		}
-		if err := os.Rename(temporary, filepath.Join(dir, f.Name)); err != nil {
+		if err := atomicfile.Write(filepath.Join(dir, f.Name), f.Content); err != nil {
 			return nil, fmt.Errorf("%s can't be written: %w", f.Name, err)
 		}
 	}
@@ -53,30 +52,64 @@ func Write(dir string, files []File, ours Ours) ([]string, error) {
 	return append(changed, stale...), nil
 }
 
-// Update writes the files and prints the paths of what changed, or that nothing did.
-func Update(dir string, files []File, ours Ours, out io.Writer) error {
-	changed, err := Write(dir, files, ours)
+// Exit statuses of a program that generates files.
+const (
+	ExitDone   = 0
+	ExitFailed = 1 // it could not be done, or --check found stale files
+	ExitUsage  = 2 // usage or configuration
+)
+
+// Program is a command that generates files.
+type Program struct {
+	Name  string // for messages
+	Dir   string
+	Check bool // write nothing; stale files are a failure
+	Ours  Ours
+}
+
+// Finish writes or checks the files, unless there was an error in making them; it says what came of it
+// and returns the exit status.
+func (p Program) Finish(files []File, err error, stdout, stderr io.Writer) int {
+	var listed *strictyaml.Error
+	switch {
+	case errors.As(err, &listed): // each line names its file
+		fmt.Fprintln(stderr, err)
+		return ExitUsage
+	case err == nil && p.Check:
+		err = p.check(files)
+	case err == nil:
+		err = p.update(files, stdout)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
+		return ExitFailed
+	}
+	return ExitDone
+}
+
+// update writes the files and prints the paths of what changed, or that nothing did.
+func (p Program) update(files []File, out io.Writer) error {
+	changed, err := Write(p.Dir, files, p.Ours)
 	if err != nil {
 		return err
 	}
 	if len(changed) == 0 {
-		fmt.Fprintf(out, "%d files in %s are current\n", len(files), dir)
+		fmt.Fprintf(out, "%d files in %s are current\n", len(files), p.Dir)
 	}
 	for _, name := range changed {
-		fmt.Fprintln(out, filepath.Join(dir, name))
+		fmt.Fprintln(out, filepath.Join(p.Dir, name))
 	}
 	return nil
 }
 
-// Check is an error that names the files in dir that are not what would be written; command is what
-// would write them.
-func Check(dir string, files []File, ours Ours, command string) error {
-	changed, stale, err := Compare(dir, files, ours)
+// check is an error that names the files that are not what would be written.
+func (p Program) check(files []File) error {
+	changed, stale, err := Compare(p.Dir, files, p.Ours)
 	if err != nil {
 		return err
 	}
 	if len(changed)+len(stale) > 0 {
-		return fmt.Errorf("not current in %s: %s; run %s without --check", dir, strings.Join(slices.Concat(changed, stale), ", "), command)
+		return fmt.Errorf("not current in %s: %s; run %s without --check", p.Dir, strings.Join(slices.Concat(changed, stale), ", "), p.Name)
 	}
 	return nil
 }
