@@ -59,7 +59,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	app.Flag("log.format", "Format of log messages: logfmt or json.").Default("logfmt").SetValue(logConfig.Format)
 
 	commands := map[string]command{}
-	for _, add := range []func(*kingpin.Application) (string, command){addStandalone, addReport, addCompare, addList, addWindow, addStore, addKnownAnswers, addSimulator} {
+	for _, add := range []func(*kingpin.Application) (string, command){addStandalone, addReport, addCompare, addList, addWindow, addServe, addStore, addKnownAnswers, addSimulator} {
 		name, do := add(app)
 		commands[name] = do
 	}
