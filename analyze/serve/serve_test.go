@@ -245,10 +245,11 @@ func TestDaylightSaving(t *testing.T) {
 	b := newBench(t, strings.Replace(configText, "30 6 * * *", "30 2 * * *", 1), "chat")
 	s := b.config.Schedules[0]
 	for name, c := range map[string]struct{ from, want time.Time }{
-		"a day in winter": {time.Date(2026, 2, 1, 12, 0, 0, 0, time.UTC), time.Date(2026, 2, 2, 1, 30, 0, 0, time.UTC)},
-		"a day in summer": {time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), time.Date(2026, 7, 2, 0, 30, 0, 0, time.UTC)},
-		"skipped":         {time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC), time.Date(2026, 3, 30, 0, 30, 0, 0, time.UTC)},
-		"twice":           {time.Date(2026, 10, 24, 12, 0, 0, 0, time.UTC), time.Date(2026, 10, 25, 0, 30, 0, 0, time.UTC)},
+		"a day in winter":     {time.Date(2026, 2, 1, 12, 0, 0, 0, time.UTC), time.Date(2026, 2, 2, 1, 30, 0, 0, time.UTC)},
+		"a day in summer":     {time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), time.Date(2026, 7, 2, 0, 30, 0, 0, time.UTC)},
+		"skipped":             {time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC), time.Date(2026, 3, 30, 0, 30, 0, 0, time.UTC)},
+		"again an hour later": {time.Date(2026, 10, 25, 0, 30, 0, 0, time.UTC), time.Date(2026, 10, 25, 1, 30, 0, 0, time.UTC)},
+		"twice":               {time.Date(2026, 10, 24, 12, 0, 0, 0, time.UTC), time.Date(2026, 10, 25, 0, 30, 0, 0, time.UTC)},
 	} {
 		if got := s.times.Next(c.from); !got.Equal(c.want) {
 			t.Errorf("%s: %v, want %v", name, got.UTC(), c.want)
