@@ -325,15 +325,22 @@ func together(list []Objective) {
 	}
 }
 
+// overall is the verdict of the objectives together. One without data beside others with requests isn't
+// idle: its series are missing, and nothing is ok by the rest alone.
 func overall(list []Objective) State {
 	count := map[State]int{}
 	for _, ob := range list {
 		count[ob.State]++
 	}
+	for i := range list {
+		if list[i].State == NoData && count[NoData] < len(list) {
+			list[i].Reason = "Its series counted no request, while those of other objectives did: look whether the service exports what is read (see Queries)."
+		}
+	}
 	switch {
 	case count[Breach] > 0:
 		return Breach
-	case count[Undecided] > 0:
+	case count[Undecided] > 0, count[OK] > 0 && count[NoData] > 0:
 		return Undecided
 	case count[OK] > 0:
 		return OK

@@ -116,6 +116,8 @@ func (f *InFlight) conclude() {
 	switch {
 	case len(decided) == 0:
 		f.Text = "Not concluded: at no level were there requests enough."
+	case first < 0 && slices.ContainsFunc(f.Levels, func(l Level) bool { return l.State == Undecided && l.Incidents > 0 }):
+		f.Text = fmt.Sprintf("Not concluded: it held up to %s, and was over its allowance at numbers that too few bins or requests had.", number(decided[len(decided)-1].UpTo))
 	case first < 0:
 		f.Held = decided[len(decided)-1].UpTo
 		f.Text = fmt.Sprintf("It broke at no number of requests in flight that was seen: it held up to %s.", number(f.Held))

@@ -19,7 +19,9 @@ const (
 	service  = "service"
 	resource = "resource"
 	lead     = time.Hour // how long before a breach a signal may have turned to have to do with it
-	rateOver = 5         // bins that a rate is taken over, at most 5 m
+	// An onset takes three samples in a row (verdict.Onset).
+	leastBinsOfOnset = 3
+	rateOver         = 5 // bins that a rate is taken over, at most 5 m
 )
 
 // reading is a service or resource signal over the window.
@@ -110,7 +112,20 @@ func attribute(in *Incident, signals []reading, layers []Layer, a *analysis) {
 		}
 	}
 	slices.SortStableFunc(in.Turned, func(x, y Turned) int { return x.Onset[1].Compare(y.Onset[1]) })
+	if lasted := in.lasted(a); len(in.Turned) == 0 && lasted < leastBinsOfOnset {
+		in.Text = fmt.Sprintf("It lasted %d bins of %v: too short to see whether a signal left its normal range, which takes %d. A finer resolution may tell.", lasted, a.Resolution, leastBinsOfOnset)
+		return
+	}
 	in.conclude(layers)
+}
+
+// lasted is for how many bins an incident was seen.
+func (in *Incident) lasted(a *analysis) int {
+	end := a.To
+	if in.End != nil {
+		end = in.End[0].Add(a.Resolution)
+	}
+	return int(end.Sub(in.Onset[1])/a.Resolution) + 1
 }
 
 func (in *Incident) conclude(layers []Layer) {

@@ -211,6 +211,24 @@ func TestResourceAloneIsAClue(t *testing.T) {
 	}
 }
 
+// What two bins show is a breach; what turned first they can't show.
+func TestShortBreach(t *testing.T) {
+	r, _ := analyze(t, 4, func(m float64) state {
+		s := healthy(m)
+		if m > 200 && m <= 202 {
+			s.bad, s.running, s.waiting = 1, 4, 20
+		}
+		return s
+	})
+	o := r.Objectives[0]
+	if len(o.Breaches) != 1 || o.Breaches[0].Layer != "" || !strings.Contains(o.Breaches[0].Text, "too short") {
+		t.Errorf("%+v", o.Breaches)
+	}
+	if o.InFlight.Concluded || !strings.Contains(o.InFlight.Text, "too few bins") {
+		t.Errorf("%+v", o.InFlight)
+	}
+}
+
 func TestTooFewRequests(t *testing.T) {
 	r, _ := analyze(t, 2, func(float64) state { return state{rate: 20. / 7200, running: 0} })
 	if o := r.Objectives[0]; r.Verdict != window.Undecided || o.State != window.Undecided || o.Reason == "" {
@@ -223,6 +241,20 @@ func TestIdle(t *testing.T) {
 	o := r.Objectives[0]
 	if r.Verdict != window.NoData || o.State != window.NoData || o.GapBins != 0 || o.IdleBins != r.Bins || o.Good != nil {
 		t.Errorf("%+v", o)
+	}
+}
+
+// An objective whose series don't exist isn't idle when another's count: the rest alone is not ok.
+func TestSeriesMissing(t *testing.T) {
+	end := time.Now().Truncate(time.Minute)
+	begin := end.Add(-2 * time.Hour)
+	f := file(t, objectives+"- {name: success, layer: user, signal: success_ratio, target: 99%, owner: platform, action: Roll back.}\n")
+	r, err := window.Analyze(t.Context(), window.Options{SLO: f, URL: produce(t, begin, 2, healthy), From: begin, To: end, Now: end})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Verdict != window.Undecided || r.Objectives[0].State != window.OK || r.Objectives[1].State != window.NoData || !strings.Contains(r.Headline()[1], "success: Its series counted no request") {
+		t.Errorf("%s %q", r.Verdict, r.Headline())
 	}
 }
 

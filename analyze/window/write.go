@@ -55,13 +55,20 @@ func WriteFiles(dir string, r *Result) error {
 
 // Headline is the result in one to three lines.
 func (r *Result) Headline() []string {
-	span := stamp(r.From) + " to " + stamp(r.To)
+	span := stretch(r.From, r.To)
 	lines := []string{map[State]string{
-		OK:        fmt.Sprintf("%s held its SLO from %s.", r.Service, span),
-		Breach:    fmt.Sprintf("%s broke its SLO in %s.", r.Service, span),
-		Undecided: fmt.Sprintf("%s: whether the SLO held in %s is undecided.", r.Service, span),
-		NoData:    fmt.Sprintf("%s: no data in %s; that is neither good nor bad.", r.Service, span),
+		OK:        fmt.Sprintf("%s held its SLO, %s.", r.Service, span),
+		Breach:    fmt.Sprintf("%s broke its SLO, %s.", r.Service, span),
+		Undecided: fmt.Sprintf("%s: whether the SLO held is undecided, %s.", r.Service, span),
+		NoData:    fmt.Sprintf("%s: no data, %s; that is neither good nor bad.", r.Service, span),
 	}[r.Verdict]}
+	if r.Verdict == Undecided {
+		for _, o := range r.Objectives {
+			if o.State == Undecided || o.State == NoData {
+				return append(lines, o.Name+": "+o.Reason)
+			}
+		}
+	}
 	var worst *Objective
 	for i := range r.Objectives {
 		o := &r.Objectives[i]
@@ -78,6 +85,16 @@ func (r *Result) Headline() []string {
 		lines = append(lines, fmt.Sprintf("Owner: %s (%s). %s", worst.Owner, worst.Contact, worst.Action))
 	}
 	return lines
+}
+
+// stretch is the window in words.
+func stretch(from, to time.Time) string {
+	const day, clock = "2006-01-02", "15:04"
+	from, to = from.UTC(), to.UTC()
+	if from.Format(day) == to.Format(day) {
+		return from.Format(day+" "+clock) + " to " + to.Format(clock) + " UTC"
+	}
+	return from.Format(day+" "+clock) + " to " + to.Format(day+" "+clock) + " UTC"
 }
 
 // cell is one of a table; State gives it a colour on the page.
