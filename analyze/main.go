@@ -21,6 +21,7 @@ import (
 	"firstbreach/analyze/compare"
 	"firstbreach/analyze/standalone"
 	"firstbreach/analyze/store"
+	"firstbreach/analyze/window"
 	"firstbreach/internal/release"
 	"firstbreach/internal/strictyaml"
 	"firstbreach/loadgen/record"
@@ -58,7 +59,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	app.Flag("log.format", "Format of log messages: logfmt or json.").Default("logfmt").SetValue(logConfig.Format)
 
 	commands := map[string]command{}
-	for _, add := range []func(*kingpin.Application) (string, command){addStandalone, addReport, addCompare, addList, addStore, addKnownAnswers, addSimulator} {
+	for _, add := range []func(*kingpin.Application) (string, command){addStandalone, addReport, addCompare, addList, addWindow, addServe, addStore, addKnownAnswers, addSimulator} {
 		name, do := add(app)
 		commands[name] = do
 	}
@@ -106,7 +107,8 @@ func exitStatus(err error) int {
 	var usage *standalone.UsageError
 	var noRun *analysis.NoRunError
 	var input *compare.InputError
-	if errors.As(err, &input) || errors.As(err, &file) || errors.As(err, &usage) || errors.As(err, &noRun) {
+	var win *window.OptionError
+	if errors.As(err, &input) || errors.As(err, &win) || errors.As(err, &file) || errors.As(err, &usage) || errors.As(err, &noRun) {
 		return exitUsage
 	}
 	return exitFailed

@@ -7,6 +7,7 @@ import (
 
 	"firstbreach/analyze/compare"
 	"firstbreach/analyze/verdict"
+	"firstbreach/analyze/window"
 )
 
 // The exit statuses of a verdict that --fail-on names.
@@ -28,6 +29,11 @@ func ParseFailOn(text string) (FailOn, error) {
 // ParseFailOnCompared reads a list for a command that compares runs, such as "regression,invalid".
 func ParseFailOnCompared(text string) (FailOn, error) {
 	return parseFailOn(text, "regression", "inconclusive", "invalid")
+}
+
+// ParseFailOnWindow reads a list for a stretch of production, such as "breach,no_data".
+func ParseFailOnWindow(text string) (FailOn, error) {
+	return parseFailOn(text, string(window.Breach), string(window.Undecided), string(window.NoData))
 }
 
 func parseFailOn(text string, known ...string) (FailOn, error) {
@@ -69,4 +75,12 @@ func (f FailOn) ExitCompared(o compare.Outcome) int {
 		return ExitInvalid
 	}
 	return 0
+}
+
+// ExitWindow is the exit status for a stretch of production.
+func (f FailOn) ExitWindow(s window.State) int {
+	if !slices.Contains(f, string(s)) {
+		return 0
+	}
+	return map[window.State]int{window.Breach: ExitBreach, window.Undecided: ExitInconclusive, window.NoData: ExitInvalid}[s]
 }

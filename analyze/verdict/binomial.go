@@ -11,26 +11,26 @@ import (
 // where there is none.
 const Alpha = 0.05
 
-// atLeast is P[Bin(n, p) ≥ k], for 0 < p < 1. k and n may be fractions, as counts divided by an
+// AtLeast is P[Bin(n, p) ≥ k], for 0 < p < 1. k and n may be fractions, as counts divided by an
 // overdispersion are. P[Bin(n,p) ≥ k] = I_p(k, n−k+1), the identity behind Clopper and Pearson,
 // Biometrika 26 (1934).
-func atLeast(k, n, p float64) float64 {
+func AtLeast(k, n, p float64) float64 {
 	if k <= 0 {
 		return 1
 	}
 	return mathext.RegIncBeta(k, n-k+1, p)
 }
 
-// atMost is P[Bin(n, p) ≤ k].
-func atMost(k, n, p float64) float64 {
+// AtMost is P[Bin(n, p) ≤ k].
+func AtMost(k, n, p float64) float64 {
 	if k >= n {
 		return 1
 	}
 	return mathext.RegIncBeta(n-k, k+1, 1-p)
 }
 
-// interval is the two-sided 95 % Clopper–Pearson interval of k/n.
-func interval(k, n float64) [2]float64 {
+// ClopperPearson is the two-sided 95 % Clopper–Pearson interval of k/n.
+func ClopperPearson(k, n float64) [2]float64 {
 	const tail = 0.025
 	ci := [2]float64{0, 1}
 	if k > 0 {

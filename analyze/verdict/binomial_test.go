@@ -18,10 +18,10 @@ func TestDecidingCounts(t *testing.T) {
 		}{{0.05, c.ok95, c.breach95}, {0.01, c.ok99, c.breach99}} {
 			ok, breach := -1, -1
 			for k := range c.n + 1 {
-				if atMost(float64(k), float64(c.n), q.a) <= Alpha {
+				if AtMost(float64(k), float64(c.n), q.a) <= Alpha {
 					ok = k
 				}
-				if breach < 0 && atLeast(float64(k), float64(c.n), q.a) <= Alpha {
+				if breach < 0 && AtLeast(float64(k), float64(c.n), q.a) <= Alpha {
 					breach = k
 				}
 			}
@@ -40,7 +40,7 @@ func TestLeastN(t *testing.T) {
 	}{{0.05, []int{59, 93, 124, 153}}, {0.01, []int{299, 473, 628, 773}}, {0.001, []int{2995}}} {
 		for k, want := range c.want {
 			n := k + 1
-			for atMost(float64(k), float64(n), c.a) > Alpha {
+			for AtMost(float64(k), float64(n), c.a) > Alpha {
 				n++
 			}
 			if n != want {
@@ -67,10 +67,10 @@ func TestTailsAgainstSums(t *testing.T) {
 				above += pmf(i)
 			}
 		}
-		if d := math.Abs(atMost(float64(k), n, p) - below); d > 1e-12 {
+		if d := math.Abs(AtMost(float64(k), n, p) - below); d > 1e-12 {
 			t.Errorf("P[X <= %d] off by %g", k, d)
 		}
-		if d := math.Abs(atLeast(float64(k), n, p) - above); d > 1e-12 {
+		if d := math.Abs(AtLeast(float64(k), n, p) - above); d > 1e-12 {
 			t.Errorf("P[X >= %d] off by %g", k, d)
 		}
 	}
@@ -79,15 +79,15 @@ func TestTailsAgainstSums(t *testing.T) {
 // The ends of the interval are where either tail holds 2.5 %.
 func TestInterval(t *testing.T) {
 	for _, c := range []struct{ k, n float64 }{{0, 59}, {1, 59}, {31, 300}, {10, 10}, {5, 20}, {3.7, 41.2}, {999, 100000}} {
-		ci := interval(c.k, c.n)
-		if c.k == 0 && ci[0] != 0 || c.k > 0 && math.Abs(atLeast(c.k, c.n, ci[0])-0.025) > 1e-9 {
+		ci := ClopperPearson(c.k, c.n)
+		if c.k == 0 && ci[0] != 0 || c.k > 0 && math.Abs(AtLeast(c.k, c.n, ci[0])-0.025) > 1e-9 {
 			t.Errorf("%v of %v: lower end %v", c.k, c.n, ci[0])
 		}
-		if c.k == c.n && ci[1] != 1 || c.k < c.n && math.Abs(atMost(c.k, c.n, ci[1])-0.025) > 1e-9 {
+		if c.k == c.n && ci[1] != 1 || c.k < c.n && math.Abs(AtMost(c.k, c.n, ci[1])-0.025) > 1e-9 {
 			t.Errorf("%v of %v: upper end %v", c.k, c.n, ci[1])
 		}
 	}
-	if ci := interval(0, 59); math.Abs(ci[1]-(1-math.Pow(0.025, 1./59))) > 1e-9 {
+	if ci := ClopperPearson(0, 59); math.Abs(ci[1]-(1-math.Pow(0.025, 1./59))) > 1e-9 {
 		t.Errorf("0 of 59: %v", ci)
 	}
 }

@@ -157,7 +157,7 @@ func TestNeeded(t *testing.T) {
 		t.Fatalf("%s, %v", o.Verdict, o.Needed)
 	}
 	n := float64(300 + *o.Needed)
-	if k := float64(int(n * 0.07)); atLeast(k, n, 0.05) > Alpha {
+	if k := float64(int(n * 0.07)); AtLeast(k, n, 0.05) > Alpha {
 		t.Errorf("%v of %v doesn't decide", k, n)
 	}
 }

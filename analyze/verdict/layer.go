@@ -55,20 +55,20 @@ type RoundOnset struct {
 	Inside bool
 }
 
-// follows lists the signals that rise with load in a healthy service.
-func follows(signal string) bool {
+// Follows reports whether a signal is one of those that rise with load in a healthy service.
+func Follows(signal string) bool {
 	return slices.Contains([]string{"requests_running", "prompt_tokens", "output_tokens", "requests_finished", "disk_read_bytes", "disk_written_bytes"}, signal)
 }
 
-// queueing reports whether a service signal is one of trouble.
-func queueing(signal string) bool {
+// Queueing reports whether a service signal is one of trouble.
+func Queueing(signal string) bool {
 	return slices.Contains([]string{"requests_waiting", "queue_time", "preemptions", "kv_cache_usage", "rejections"}, signal)
 }
 
-// detectorOf is what leaving the normal range means for a signal.
-func detectorOf(s Series, n Normal, interval float64) Detector {
-	d := Detector{Effect: math.Max(0.2*math.Abs(n.Median), leastRise(s.Unit)), Delay: interval}
-	switch s.Signal {
+// DetectorOf is what leaving the normal range means for a signal.
+func DetectorOf(signal, unit string, n Normal, interval float64) Detector {
+	d := Detector{Effect: math.Max(0.2*math.Abs(n.Median), LeastRise(unit)), Delay: interval}
+	switch signal {
 	case "requests_waiting":
 		d.Least = 0.999
 	case "kv_cache_usage":
@@ -190,13 +190,13 @@ func (r *Result) signalOnsets(run Run) []SignalOnset {
 				}
 			}
 		}
-		n := NormalOf(values, leastRise(series.Unit)/onsetSigmas)
-		s := SignalOnset{Signal: series.Signal, Layer: series.Layer, Unit: series.Unit, Follows: follows(series.Signal), Of: len(ramps), Normal: &n,
+		n := NormalOf(values, FloorOf(series.Unit))
+		s := SignalOnset{Signal: series.Signal, Layer: series.Layer, Unit: series.Unit, Follows: Follows(series.Signal), Of: len(ramps), Normal: &n,
 			Reason: "it stayed in the range of the baseline"}
 		if n.Samples < onsetRun {
 			s.Reason = "too few samples at the baseline to know its normal range"
 		}
-		d := detectorOf(series, n, run.ScrapeInterval)
+		d := DetectorOf(series.Signal, series.Unit, n, run.ScrapeInterval)
 		for _, round := range sortedRounds(ramps) {
 			steps := ramps[round]
 			at, ok := Onset(series.Points, n, d, *steps[0].Start, *steps[len(steps)-1].End)
@@ -238,7 +238,7 @@ func within(ps []Point, from, to float64) []Point {
 func (a *Attribution) turned(layer string, upTo level.Level) []SignalOnset {
 	var out []SignalOnset
 	for _, s := range a.Onsets {
-		if s.Layer == layer && !s.Follows && s.At != nil && s.At.Compare(upTo) <= 0 && (layer != layerService || queueing(s.Signal)) {
+		if s.Layer == layer && !s.Follows && s.At != nil && s.At.Compare(upTo) <= 0 && (layer != layerService || Queueing(s.Signal)) {
 			out = append(out, s)
 		}
 	}
@@ -326,9 +326,9 @@ func order(a, b SignalOnset) string {
 			}
 			of++
 			switch {
-			case x.Within.before(y.Within):
+			case x.Within.Before(y.Within):
 				before++
-			case y.Within.before(x.Within):
+			case y.Within.Before(x.Within):
 				after++
 			}
 		}

@@ -22,7 +22,7 @@ func (c counts) needed(family int) *int64 {
 		if c.over > 0 {
 			return nil
 		}
-		n, ok := c.search(func(k, n float64) bool { return atMost(math.Ceil(k)/c.phi, n/c.phi, c.allowance) <= Alpha })
+		n, ok := c.search(func(k, n float64) bool { return AtMost(math.Ceil(k)/c.phi, n/c.phi, c.allowance) <= Alpha })
 		rounds, ok2 := c.roundsForBound()
 		if !ok || !ok2 {
 			return nil
@@ -33,7 +33,7 @@ func (c counts) needed(family int) *int64 {
 			return nil
 		}
 		n, ok := c.search(func(k, n float64) bool {
-			return atLeast(math.Floor(k)/c.phi, n/c.phi, c.allowance)*float64(family) <= Alpha
+			return AtLeast(math.Floor(k)/c.phi, n/c.phi, c.allowance)*float64(family) <= Alpha
 		})
 		if !ok {
 			return nil

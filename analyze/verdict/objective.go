@@ -94,8 +94,8 @@ func (r *ObjectiveResult) test(c *counts) {
 	k, n := float64(c.bad)/c.phi, float64(c.total)/c.phi
 	r.Dispersion, r.EffectiveN = c.phi, n
 	share := float64(c.bad) / float64(c.total)
-	ci := interval(k, n)
-	ok, breach := atMost(k, n, c.allowance), atLeast(k, n, c.allowance)
+	ci := ClopperPearson(k, n)
+	ok, breach := AtMost(k, n, c.allowance), AtLeast(k, n, c.allowance)
 	r.Share, r.CI, r.POK, r.PBreach = &share, &ci, &ok, &breach
 }
 

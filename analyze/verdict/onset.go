@@ -89,8 +89,8 @@ func Onset(points []Point, n Normal, d Detector, from, to float64) (at Interval,
 	return Interval{}, false
 }
 
-// before reports whether one onset certainly came before another.
-func (i Interval) before(o Interval) bool { return i.To < o.From }
+// Before reports whether one onset certainly came before another.
+func (i Interval) Before(o Interval) bool { return i.To < o.From }
 
 // userOnset finds from when on the counts of an objective in a step show a breach: the first scrape at
 // which all that was counted so far is one by the exact test. It began no earlier than the scrape
@@ -119,7 +119,7 @@ func (s Step) userOnset(o Objective) (Interval, bool) {
 			continue
 		}
 		missed = true
-		if atLeast(float64(bad), float64(c.Total), a) <= Alpha {
+		if AtLeast(float64(bad), float64(c.Total), a) <= Alpha {
 			return Interval{From: math.Max(*s.Start, from-under), To: p.T}, true
 		}
 	}

@@ -58,7 +58,7 @@ func saturation(name string, first Reading, steps []StepResult) Saturation {
 		return s
 	}
 	low, high := means[0], slices.Max(means)
-	if high-low < max(0.2*math.Abs(low), leastRise(first.Unit)) {
+	if high-low < max(0.2*math.Abs(low), LeastRise(first.Unit)) {
 		s.Reason = "it does not rise with the load"
 		return s
 	}
@@ -76,8 +76,8 @@ func saturation(name string, first Reading, steps []StepResult) Saturation {
 	return s
 }
 
-// leastRise is the least change of a signal that means anything, in its unit.
-func leastRise(unit string) float64 {
+// LeastRise is the least change of a signal that means anything, in its unit.
+func LeastRise(unit string) float64 {
 	switch unit {
 	case "ratio":
 		return 0.05
@@ -94,3 +94,6 @@ func leastRise(unit string) float64 {
 	}
 	return 0.1
 }
+
+// FloorOf is the least σ of a signal's normal range: with it, a rise that matters is onsetSigmas away.
+func FloorOf(unit string) float64 { return LeastRise(unit) / onsetSigmas }

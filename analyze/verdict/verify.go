@@ -91,12 +91,12 @@ func verified(o Objective, c Count, refused int64) VerifiedObjective {
 	}
 	a, _ := exact.Float64()
 	k, n := float64(x.Bad), float64(x.Total)
-	ci := interval(k, n)
+	ci := ClopperPearson(k, n)
 	x.CI = &ci
 	switch {
-	case atMost(k, n, a) <= Alpha:
+	case AtMost(k, n, a) <= Alpha:
 		x.Verdict = OK
-	case atLeast(k, n, a) <= Alpha:
+	case AtLeast(k, n, a) <= Alpha:
 		x.Verdict = Breach
 	}
 	return x
