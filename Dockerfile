@@ -22,7 +22,7 @@ CMD ["exporter"]
 FROM alpine:3.22.1 AS static
 COPY --from=build /out/ /usr/local/bin/
 # A named volume takes over the owner of the folder that it is mounted on.
-RUN mkdir /runs && chown 65532:65532 /runs
+RUN mkdir /runs /reports && chown 65532:65532 /runs /reports
 USER 65532:65532
-EXPOSE 10510 10511 10513
+EXPOSE 10510 10511 10512 10513
 CMD ["loadgen", "--help"]

@@ -38,7 +38,7 @@ func project(t *testing.T, over ...string) *types.Project {
 // every file that is mounted there.
 func TestComposeIsSafe(t *testing.T) {
 	p := project(t)
-	for _, want := range []string{"prometheus", "alertmanager", "grafana", "exporter", "probe", "sim", "loadtest", "report"} {
+	for _, want := range []string{"prometheus", "alertmanager", "grafana", "exporter", "probe", "reports", "sim", "loadtest", "report"} {
 		if _, err := p.GetService(want); err != nil {
 			t.Error(err)
 		}

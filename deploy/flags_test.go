@@ -1,25 +1,47 @@
 package deploy
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 )
 
-// binaries builds our programs into a folder, once for all tests of it.
+// binaries is the folder of our programs, built once for all tests.
 func binaries(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("builds binaries")
 	}
-	dir := t.TempDir()
-	build := exec.Command("go", "build", "-o", dir, "../exporter", "../loadgen", "../analyze")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	dir, err := built()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return dir
+}
+
+var builtIn string // the folder, once there is one
+
+var built = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "firstbreach-deploy-")
+	if err != nil {
+		return "", err
+	}
+	builtIn = dir
+	if out, err := exec.Command("go", "build", "-o", dir, "../exporter", "../loadgen", "../analyze").CombinedOutput(); err != nil {
+		return dir, fmt.Errorf("%w\n%s", err, out)
+	}
+	return dir, nil
+})
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	_ = os.RemoveAll(builtIn)
+	os.Exit(status)
 }
 
 // TestFlagsExist: every flag that compose.yaml passes to a program of ours is one that it has.
