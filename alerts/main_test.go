@@ -173,6 +173,7 @@ func TestWithRealTools(t *testing.T) {
 			objectives += "- {name: ttft, layer: user, signal: time_to_first_token, p90: " + edge + ", owner: team, action: 'Look at {{ it }}: \"now\" # please', runbook: 'https://r.example.com/{{x}}'}\n"
 		}
 		if engine == signal.Probe {
+			objectives += "- {name: timeouts, layer: user, signal: timeout_ratio, target: 99%, owner: team, action: Act.}\n"
 			objectives += "- {name: recovery, layer: user, signal: recovery, within: 2m, owner: team, action: Act.}\n"
 		}
 		args = append(args, "--slo", write(t, dir, engine+".yaml", sloFile(engine, engine, objectives)))

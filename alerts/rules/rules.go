@@ -47,6 +47,7 @@ func Make(f *slo.File, opts Options) (*Set, error) {
 	if len(problems) > 0 {
 		return nil, &strictyaml.Error{Problems: problems}
 	}
+	m.timeoutsAreFailures()
 	m.targets(watched)
 	return m.set, nil
 }

@@ -32,6 +32,33 @@ func (m maker) ratioScenarios(o slo.Objective, r sli.Ratio, alerts []Alert) {
 	m.scenario(Scenario{Objective: o.Name, Name: o.Name + ": every request is bad", Feed: r.Feed(), Broken: true, At: burnAt, Firing: firing})
 }
 
+// timeoutsAreFailures: where one source answers both, a request that timed out is no success either, so
+// that what fires the one fires the other.
+func (m maker) timeoutsAreFailures() {
+	timeouts, success := map[string]string{}, map[string]string{} // source by objective
+	for _, o := range m.file.Objectives {
+		of := map[slo.Kind]map[string]string{slo.Timeouts: timeouts, slo.Success: success}[o.Kind]
+		if of == nil {
+			continue
+		}
+		if r, err := sli.NewRatio(m.file, o); err == nil {
+			of[o.Name] = r.Source.Name
+		}
+	}
+	for i := range m.set.Scenarios {
+		s := &m.set.Scenarios[i]
+		source, ok := timeouts[s.Objective]
+		if !ok || !s.Broken {
+			continue
+		}
+		for _, a := range m.set.Alerts {
+			if a.Rule.Alert == AlertBurn && success[a.Objective] == source {
+				s.Firing = append(s.Firing, Firing{Alert: a, Value: 1})
+			}
+		}
+	}
+}
+
 // sourceScenarios: a source that is gone, that doesn't answer, or that answers without the series that
 // are read from it.
 func (m maker) sourceScenarios(sources []sli.Source) {
