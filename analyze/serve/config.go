@@ -12,6 +12,7 @@ import (
 
 	"github.com/robfig/cron/v3"
 
+	"firstbreach/analyze/window"
 	"firstbreach/internal/slo"
 	"firstbreach/internal/strictyaml"
 )
@@ -106,6 +107,9 @@ func Load(path string, now time.Time) (*Config, error) {
 	var errSLO error
 	if len(files) > 0 {
 		c.SLO, errSLO = slo.LoadAll(files)
+	}
+	for _, f := range c.SLO {
+		errSLO = joined(errSLO, window.Check(f))
 	}
 	if err := joined(errFile, errSLO); err != nil {
 		return nil, err

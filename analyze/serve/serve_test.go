@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -362,6 +363,42 @@ func TestDeliveries(t *testing.T) {
 	}
 }
 
+// The address of a webhook often is its secret: it stands in no log and no file of the reports.
+func TestAddressesAreKept(t *testing.T) {
+	var log bytes.Buffer
+	b := newBench(t, configText, "chat")
+	b.write("serve.yaml", configText+"deliver: {webhooks: [{url: 'http://127.0.0.1:1/T0/verysecret'}]}\n")
+	b.restart()
+	b.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	b.at(start())
+	b.at(start().Add(15 * time.Minute))
+	if !strings.Contains(log.String(), "http://127.0.0.1:1:") || strings.Contains(log.String(), "verysecret") {
+		t.Error(log.String())
+	}
+	r := &receiver{}
+	server := httptest.NewServer(r)
+	defer server.Close()
+	b.write("serve.yaml", configText+"deliver: {webhooks: [{url: '"+server.URL+"/hook?verysecret'}]}\n")
+	b.restart()
+	b.at(start().Add(30 * time.Minute))
+	if len(r.posts) != 1 {
+		t.Fatalf("%d posts", len(r.posts))
+	}
+	err := filepath.WalkDir(filepath.Join(b.dir, "reports"), func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if bytes.Contains(text, []byte("verysecret")) {
+			t.Errorf("%s has it", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestReloadOfABadFileKeepsTheOld(t *testing.T) {
 	b := newBench(t, configText, "chat")
 	b.write("serve.yaml", strings.Replace(configText, "cron:", "corn:", 1))
@@ -384,7 +421,7 @@ func TestReloadOfABadFileKeepsTheOld(t *testing.T) {
 
 func TestBadFiles(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"slo-chat.yaml": fmt.Sprintf(sloText, "chat"), "afile": "",
+	for name, text := range map[string]string{"slo-chat.yaml": fmt.Sprintf(sloText, "chat"), "afile": "", "off.yaml": strings.Replace(fmt.Sprintf(sloText, "off"), "750ms", "700ms", 1),
 		"slo2.yaml": strings.Replace(fmt.Sprintf(sloText, "two")+"- {name: ttft, layer: user, signal: request_duration, p95: 10s}\n", "contact: '#platform'", "", 1)} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -401,6 +438,7 @@ func TestBadFiles(t *testing.T) {
 		"unknown key":       {"window: 24h", "windows: 24h", []string{"serve.yaml:7", "did you mean window?"}},
 		"no SLO file":       {"slo-*.yaml", "none-*.yaml", []string{"serve.yaml:3", "no file is named"}},
 		"bad SLO file":      {"slo-*.yaml", "slo2.yaml", []string{"slo2.yaml", "contact", "ttft"}},
+		"off every edge":    {"slo-*.yaml", "off.yaml", []string{"off.yaml:7", "750ms"}},
 		"no URL":            {"http://127.0.0.1:1", "127.0.0.1:9090", []string{"serve.yaml:2", "not an http URL"}},
 		"a name for a path": {"name: daily", "name: ../x", []string{"file name"}},
 		"no folder":         {"reports: reports\n", "", []string{"reports"}},

@@ -136,6 +136,13 @@ func limits() []string {
 	}
 }
 
+// Check is an error, a *strictyaml.Error, where a file asks what no window can answer exactly, such as a
+// threshold that is no bucket edge.
+func Check(f *slo.File) error {
+	_, err := ratiosOf(f)
+	return err
+}
+
 // ratiosOf finds the series of every per-request objective.
 func ratiosOf(f *slo.File) ([]sli.Ratio, error) {
 	var list []sli.Ratio

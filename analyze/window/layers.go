@@ -21,7 +21,8 @@ const (
 	lead     = time.Hour // how long before a breach a signal may have turned to have to do with it
 	// An onset takes three samples in a row (verdict.Onset).
 	leastBinsOfOnset = 3
-	rateOver         = 5 // bins that a rate is taken over, at most 5 m
+	leastNormal      = 10 // samples that a normal range stands on
+	rateOver         = 5  // bins that a rate is taken over, at most 5 m
 )
 
 // reading is a service or resource signal over the window.
@@ -89,6 +90,7 @@ func attribute(in *Incident, signals []reading, layers []Layer, a *analysis) {
 		return
 	}
 	from, to := in.Onset[0].Add(-lead), in.Onset[1].Add(2*a.Resolution)
+	judged := 0
 	for _, s := range signals {
 		if verdict.Follows(s.Name) || s.Layer == service && !verdict.Queueing(s.Name) {
 			continue
@@ -105,11 +107,19 @@ func attribute(in *Incident, signals []reading, layers []Layer, a *analysis) {
 				normal = append(normal, v)
 			}
 		}
+		if len(normal) < leastNormal {
+			continue
+		}
+		judged++
 		n := verdict.NormalOf(normal, verdict.FloorOf(s.Unit))
 		at, ok := verdict.Onset(points, n, verdict.DetectorOf(s.Name, s.Unit, n, a.Resolution.Seconds()), seconds(from), seconds(to.Add(lead)))
 		if ok && at.From <= seconds(to) {
 			in.Turned = append(in.Turned, Turned{Signal: s.Name, Layer: s.Layer, Unit: s.Unit, Onset: [2]time.Time{moment(at.From), moment(at.To)}, Normal: n.Median})
 		}
+	}
+	if judged == 0 && len(signals) > 0 {
+		in.Text = fmt.Sprintf("What turned first can't be told: there are fewer than %d bins until %v before it, from which a signal's normal range would be known. Begin the window earlier.", leastNormal, lead)
+		return
 	}
 	slices.SortStableFunc(in.Turned, func(x, y Turned) int { return x.Onset[1].Compare(y.Onset[1]) })
 	if lasted := in.lasted(a); len(in.Turned) == 0 && lasted < leastBinsOfOnset {

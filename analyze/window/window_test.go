@@ -211,6 +211,20 @@ func TestResourceAloneIsAClue(t *testing.T) {
 	}
 }
 
+// A breach at the beginning has nothing before it to tell what is normal.
+func TestNothingBeforeABreach(t *testing.T) {
+	r, _ := analyze(t, 3, func(m float64) state {
+		s := healthy(m)
+		if m > 30 && m <= 60 {
+			s.bad, s.waiting = 1, 20
+		}
+		return s
+	})
+	if b := r.Objectives[0].Breaches; len(b) != 1 || b[0].Layer != "" || !strings.Contains(b[0].Text, "Begin the window earlier") {
+		t.Errorf("%+v", b)
+	}
+}
+
 // What two bins show is a breach; what turned first they can't show.
 func TestShortBreach(t *testing.T) {
 	r, _ := analyze(t, 4, func(m float64) state {
