@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -42,9 +43,6 @@ func (d *Document) breachLines() []string {
 	if d.Recovery != nil {
 		third = "Recovery: " + d.Recovery.words() + " " + third
 	}
-	if rest := d.otherClasses(); rest != "" {
-		first += " " + rest
-	}
 	return []string{first, second, third}
 }
 
@@ -62,16 +60,21 @@ func bracket(b *FirstBreach) string {
 	return s
 }
 
-// clueCount is how many readings the headline has room for.
-const clueCount = 3
+const (
+	clueCount   = 3   // readings that the headline has room for
+	leastChange = 0.1 // of the larger of two means; what moved less is no clue
+)
 
 // clues names the readings that stood out at the step of the breach: those over their limit first,
-// then those that grew most against the step before.
+// then those that changed since the last step that held, the queue before the machine. The table beside the breach has all.
 func (d *Document) clues(b *FirstBreach) string {
 	if len(b.Beside) == 0 {
 		return "no service or resource reading is there"
 	}
-	ranked := slices.Clone(b.Beside)
+	ranked := slices.DeleteFunc(slices.Clone(b.Beside), func(x Beside) bool { return !stoodOut(x) })
+	if len(ranked) == 0 {
+		return fmt.Sprintf("no service or resource reading over its limit, none changed by %s or more", percent(leastChange))
+	}
 	slices.SortStableFunc(ranked, func(a, b Beside) int { return clueRank(a) - clueRank(b) })
 	var parts []string
 	for _, x := range ranked[:min(clueCount, len(ranked))] {
@@ -85,6 +88,15 @@ func (d *Document) clues(b *FirstBreach) string {
 		parts = append(parts, s)
 	}
 	return strings.Join(parts, "; ")
+}
+
+// stoodOut says whether a reading is over a limit, or has changed since the last step that held. One without such a step may have.
+func stoodOut(x Beside) bool {
+	if len(x.Crossed) > 0 || x.Before == nil {
+		return true
+	}
+	now, before := *x.Mean, *x.Before
+	return math.Abs(now-before) >= leastChange*math.Max(math.Abs(now), math.Abs(before)) && now != before
 }
 
 // clueRank orders readings for the headline.

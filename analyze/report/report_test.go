@@ -92,6 +92,32 @@ func TestHeadline(t *testing.T) {
 	}
 }
 
+// The headline leaves out what didn't change; the table beside the breach keeps it.
+func TestHeadlineNamesWhatChanged(t *testing.T) {
+	reading := func(signal string, mean float64, before *float64, crossed ...string) Beside {
+		return Beside{Signal: signal, Mean: &mean, Before: before, Crossed: crossed}
+	}
+	at := func(v float64) *float64 { return &v }
+	for _, c := range []struct {
+		name        string
+		beside      []Beside
+		want, never string
+	}{
+		{"unchanged", []Beside{reading(signalWaiting, 4, at(0)), reading("preemptions", 0, at(0))}, "requests waiting 4 (before: 0)", "preemptions"},
+		{"moved by less than a tenth", []Beside{reading(signalCPU, 1, at(0.91)), reading("queue_time", 2, at(1))}, "queue time", "cpu"},
+		{"fell by more than a tenth", []Beside{reading(signalCPU, 0.85, at(1))}, "cpu", "none changed"},
+		{"unchanged over its limit", []Beside{reading("kv_cache_usage", 1, at(1), "kv")}, "over the limit of kv", "none changed"},
+		{"no step before", []Beside{reading(signalCPU, 1, nil)}, "cpu", "before"},
+		{"nothing changed", []Beside{reading(signalCPU, 1, at(1)), reading(signalWaiting, 0, at(0))}, "none changed by 10 % or more", "cpu"},
+		{"nothing was read", nil, "no service or resource reading is there", "changed"},
+	} {
+		got := (&Document{}).clues(&FirstBreach{Beside: c.beside})
+		if !strings.Contains(got, c.want) || strings.Contains(got, c.never) {
+			t.Errorf("%s: %q, want %q and never %q", c.name, got, c.want, c.never)
+		}
+	}
+}
+
 // A target that died under the load comes before every other advice: more requests don't help then.
 func TestTargetGone(t *testing.T) {
 	run := fixtures()["inconclusive"]
