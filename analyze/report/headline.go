@@ -62,7 +62,7 @@ func bracket(b *FirstBreach) string {
 
 const (
 	clueCount   = 3   // readings that the headline has room for
-	leastChange = 0.1 // of the larger of two means; what moved less is no clue
+	leastChange = 0.1 // of the larger of two means; what moved less, or less than means anything in its unit (verdict.LeastRise), is no clue
 )
 
 // clues names the readings that stood out at the step of the breach: those over their limit first,
@@ -96,7 +96,7 @@ func stoodOut(x Beside) bool {
 		return true
 	}
 	now, before := *x.Mean, *x.Before
-	return math.Abs(now-before) >= leastChange*math.Max(math.Abs(now), math.Abs(before)) && now != before
+	return math.Abs(now-before) >= math.Max(leastChange*math.Max(math.Abs(now), math.Abs(before)), verdict.LeastRise(x.Unit))
 }
 
 // clueRank orders readings for the headline.

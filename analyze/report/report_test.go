@@ -103,6 +103,7 @@ func TestHeadlineNamesWhatChanged(t *testing.T) {
 		beside      []Beside
 		want, never string
 	}{
+		{"a trickle from the disk", []Beside{{Signal: "disk_read_bytes", Unit: "bytes_per_second", Mean: at(1360), Before: at(0)}}, "none changed", "disk"},
 		{"unchanged", []Beside{reading(signalWaiting, 4, at(0)), reading("preemptions", 0, at(0))}, "requests waiting 4 (before: 0)", "preemptions"},
 		{"moved by less than a tenth", []Beside{reading(signalCPU, 1, at(0.91)), reading("queue_time", 2, at(1))}, "queue time", "cpu"},
 		{"fell by more than a tenth", []Beside{reading(signalCPU, 0.85, at(1))}, "cpu", "none changed"},
