@@ -182,6 +182,7 @@ func addReport(app *kingpin.Application) (string, command) {
 		"without it, --run-id, --slo and --prometheus.url are needed.")
 	dirs := cmd.Flag("run", "Run directory. Repeat it for a run of several shards, once for each; the report goes to the first.").PlaceHolder("DIR").Strings()
 	url := cmd.Flag("prometheus.url", "Prometheus that scraped the run: Prometheus, Thanos, Mimir or VictoriaMetrics.").PlaceHolder("URL").String()
+	httpConfig := httpConfigFlag(cmd)
 	runID := cmd.Flag("run-id", "Run to analyse, where there is no run directory.").PlaceHolder("ID").String()
 	sloFile := cmd.Flag("slo", "SLO file; the run's own when left out.").PlaceHolder("FILE").String()
 	out := cmd.Flag("out", "Where the report goes; the run directory when left out.").PlaceHolder("DIR").String()
@@ -197,7 +198,7 @@ func addReport(app *kingpin.Application) (string, command) {
 		if len(*dirs) > 0 {
 			dir, shards = (*dirs)[0], (*dirs)[1:]
 		}
-		r := reporting{dir: dir, shards: shards, url: *url, runID: *runID, slo: *sloFile, out: *out, format: *format, capacity: *capacity}
+		r := reporting{dir: dir, shards: shards, url: *url, httpConfig: *httpConfig, runID: *runID, slo: *sloFile, out: *out, format: *format, capacity: *capacity}
 		state, err := r.run(ctx, e)
 		return fail.Exit(state), err
 	}

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/client_golang/api"
+
 	"firstbreach/analyze/analysis"
+	"firstbreach/analyze/query"
 	"firstbreach/analyze/report"
 	"firstbreach/analyze/standalone"
 	"firstbreach/analyze/verdict"
@@ -23,9 +26,9 @@ import (
 
 // reporting is one `analyze report`.
 type reporting struct {
-	dir, url, runID, slo, out, format string
-	capacity                          string   // where what held is written; "" for nowhere
-	shards                            []string // run directories of the other shards
+	dir, url, httpConfig, runID, slo, out, format string
+	capacity                                      string   // where what held is written; "" for nowhere
+	shards                                        []string // run directories of the other shards
 }
 
 func (r reporting) run(ctx context.Context, e env) (state verdict.State, err error) {
@@ -36,16 +39,20 @@ func (r reporting) run(ctx context.Context, e env) (state verdict.State, err err
 	if err := r.writable(); err != nil {
 		return "", err
 	}
-	address := r.url
-	if address == "" {
+	var prometheus analysis.Prometheus
+	if r.url != "" {
+		if prometheus.Client, err = prometheusClient(r.url, r.httpConfig); err != nil {
+			return "", err
+		}
+	} else {
 		s, err := analysis.OpenDir(ctx, r.dir, e.logger)
 		if err != nil {
 			return "", err
 		}
 		defer func() { err = errors.Join(err, s.Close()) }()
-		address = s.URL()
+		prometheus.URL = s.URL()
 	}
-	doc, res, err := analysis.Run(ctx, analysis.Options{Source: src, Prometheus: analysis.Prometheus{URL: address}, Version: release.Version()})
+	doc, res, err := analysis.Run(ctx, analysis.Options{Source: src, Prometheus: prometheus, Version: release.Version()})
 	if err != nil {
 		return "", err
 	}
@@ -81,8 +88,8 @@ func (r reporting) writeCapacity(src analysis.Source, res verdict.Result, stdout
 
 // source is what is known of the run without asking Prometheus.
 func (r reporting) source() (analysis.Source, error) {
-	if err := checkURL(r.url); err != nil {
-		return analysis.Source{}, err
+	if r.url == "" && r.httpConfig != "" {
+		return analysis.Source{}, &standalone.UsageError{Text: "--http.config.file is for --prometheus.url, which is missing"}
 	}
 	if r.dir == "" {
 		if r.runID == "" || r.slo == "" || r.url == "" {
@@ -104,13 +111,17 @@ func (r reporting) source() (analysis.Source, error) {
 	return src, err
 }
 
-// checkURL refuses what is no address of a Prometheus.
-func checkURL(text string) error {
-	u, err := url.Parse(text)
-	if text != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return &standalone.UsageError{Text: fmt.Sprintf("--prometheus.url %q is not the URL of a Prometheus: write one such as http://127.0.0.1:9090", text)}
+func httpConfigFlag(cmd *kingpin.CmdClause) *string {
+	return cmd.Flag("http.config.file", "File with the credentials, headers, TLS and proxy that --prometheus.url wants, in the form of Prometheus' HTTP client configuration, as promtool has it.").PlaceHolder("FILE").String()
+}
+
+// prometheusClient is a client of the Prometheus that the flags name.
+func prometheusClient(url, httpConfig string) (api.Client, error) {
+	c, err := query.Client(url, httpConfig)
+	if err != nil {
+		return nil, &standalone.UsageError{Text: "--prometheus.url, --http.config.file: " + err.Error()}
 	}
-	return nil
+	return c, nil
 }
 
 // writable refuses a directory that can't take the report, before the work of making one.

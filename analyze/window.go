@@ -21,6 +21,7 @@ func addWindow(app *kingpin.Application) (string, command) {
 		"and the number of requests in flight at which production itself first broke.")
 	sloFile := cmd.Flag("slo", "SLO file (docs/slo-file.md); its selectors say whose series are read.").Required().PlaceHolder("FILE").String()
 	url := cmd.Flag("prometheus.url", "Prometheus that scrapes the service: Prometheus, Thanos, Mimir or VictoriaMetrics.").Required().PlaceHolder("URL").String()
+	httpConfig := httpConfigFlag(cmd)
 	last := cmd.Flag("last", "How far back from now, or from --to, the window begins: 1h, 7d, 4w. 1d when --from is left out too.").PlaceHolder("DURATION").String()
 	from := cmd.Flag("from", "Beginning, such as 2026-11-30T09:00:00Z.").PlaceHolder("TIME").String()
 	to := cmd.Flag("to", "End; now when left out.").PlaceHolder("TIME").String()
@@ -33,11 +34,12 @@ func addWindow(app *kingpin.Application) (string, command) {
 		if err != nil {
 			return 0, &standalone.UsageError{Text: err.Error()}
 		}
-		if err := checkURL(*url); err != nil {
+		now := time.Now()
+		client, err := prometheusClient(*url, *httpConfig)
+		if err != nil {
 			return 0, err
 		}
-		now := time.Now()
-		o := window.Options{URL: *url, Now: now}
+		o := window.Options{Client: client, Now: now}
 		if o.From, o.To, err = stretch(*last, *from, *to, now); err != nil {
 			return 0, &standalone.UsageError{Text: err.Error()}
 		}

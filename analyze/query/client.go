@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 )
 
@@ -49,6 +51,43 @@ func (p patient) Do(ctx context.Context, req *http.Request) (*http.Response, []b
 	}
 }
 
+// Client is a client of the Prometheus at a URL. httpConfig names a file with the credentials, headers,
+// TLS and proxy that it wants, in the form of Prometheus' own HTTP client configuration; none when "".
+func Client(address, httpConfig string) (api.Client, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return nil, fmt.Errorf("%q is not the URL of a Prometheus: write one such as http://127.0.0.1:9090", address)
+	}
+	c := api.Config{Address: address}
+	if httpConfig != "" {
+		if c.RoundTripper, err = transport(httpConfig); err != nil {
+			return nil, fmt.Errorf("%s can't be used: %w (fix: write it as Prometheus' HTTP client configuration, with keys such as authorization, basic_auth, tls_config and http_headers)", httpConfig, err)
+		}
+	}
+	client, err := api.NewClient(c)
+	if err != nil {
+		return nil, fmt.Errorf("client of the Prometheus API: %w", err)
+	}
+	return client, nil
+}
+
+func transport(file string) (http.RoundTripper, error) {
+	c, text, err := config.LoadHTTPConfigFile(file)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(bytes.TrimSpace(text)) == 0: // the library takes it for all defaults, redirects off
+		return nil, errors.New("is empty")
+	}
+	return config.NewRoundTripperFromConfig(*c, "prometheus")
+}
+
+// Ping is an error unless a Prometheus answers the cheapest of queries.
+func Ping(ctx context.Context, client api.Client) error {
+	_, _, _, err := v1.NewAPI(client).Query(ctx, "1", time.Time{})
+	return err
+}
+
 // prometheus is the part of the HTTP API that is used here.
 type prometheus struct {
 	client  api.Client
@@ -59,12 +98,9 @@ type prometheus struct {
 func connect(o Options) (*prometheus, error) {
 	client := o.Client
 	if client == nil {
-		u, err := url.Parse(o.URL)
-		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-			return nil, fmt.Errorf("%q is not the URL of a Prometheus: write one such as http://127.0.0.1:9090", o.URL)
-		}
-		if client, err = api.NewClient(api.Config{Address: o.URL}); err != nil {
-			return nil, fmt.Errorf("client of the Prometheus API: %w", err)
+		var err error
+		if client, err = Client(o.URL, ""); err != nil {
+			return nil, err
 		}
 	}
 	address := client.URL("", nil).Redacted()
@@ -162,7 +198,7 @@ func advice(e *v1.Error) string {
 	case v1.ErrTimeout, v1.ErrServer:
 		return ": it may be starting, overloaded, or too slow for its --query.timeout; try again"
 	case v1.ErrClient, v1.ErrBadResponse:
-		return ": check that the URL is the base of a Prometheus HTTP API and that it needs no credentials"
+		return ": check that the URL is the base of a Prometheus HTTP API, and where it asks for credentials that the HTTP client configuration has them"
 	}
 	return ""
 }

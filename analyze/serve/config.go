@@ -10,8 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/api"
 	"github.com/robfig/cron/v3"
 
+	"firstbreach/analyze/query"
 	"firstbreach/analyze/window"
 	"firstbreach/internal/slo"
 	"firstbreach/internal/strictyaml"
@@ -25,7 +27,7 @@ const DefaultKeep = 90 * 24 * time.Hour
 
 // Config is the configuration file (docs/serve.md).
 type Config struct {
-	Prometheus  string
+	Prometheus  api.Client
 	SLO         []*slo.File
 	Reports     string // folder
 	ExternalURL string // of this server, for links; "" leaves them out
@@ -43,7 +45,7 @@ type Schedule struct {
 	Jitter time.Duration // it is made up to so much later, always the same for one name
 	Keep   time.Duration
 
-	times cron.Schedule
+	times *cron.SpecSchedule
 }
 
 // Webhook is an address that every report is announced to.
@@ -70,24 +72,40 @@ func Load(path string, now time.Time) (*Config, error) {
 		return nil, err
 	}
 	c := &Config{}
-	m := doc.Root().Map("apiVersion", "prometheus", "slo", "reports", "external_url", "schedules", "deliver")
+	at := func(v strictyaml.Value) string { return beside(path, v) }
+	m := doc.Root().Map("apiVersion", "prometheus", "http_config_file", "slo", "reports", "external_url", "schedules", "deliver")
 	if v := m.Get("apiVersion"); v.Require("write apiVersion: " + APIVersion) {
 		_, _ = v.OneOf(APIVersion)
 	}
 	if v := m.Get("prometheus"); v.Require("write the URL of the Prometheus that scrapes the services, such as http://127.0.0.1:9090") {
-		c.Prometheus = address(v)
+		url, file := address(v), readable(m.Get("http_config_file"), at, "name a file in the form of Prometheus' HTTP client configuration")
+		if url != "" {
+			if c.Prometheus, err = query.Client(url, file); err != nil {
+				m.Get("http_config_file").Reject("can't be used", err.Error())
+			}
+		}
 	}
 	if v := m.Get("external_url"); v.Present() {
 		c.ExternalURL = strings.TrimRight(address(v), "/")
 	}
-	at := func(v strictyaml.Value) string { return beside(path, v) }
 	if v := m.Get("reports"); v.Require("write the folder that reports are kept in") {
-		c.Reports = at(v)
+		if c.Reports = at(v); c.Reports != "" {
+			if err := shelf(c.Reports).check(); err != nil {
+				v.Reject(fmt.Sprintf("reports can't be written to %s: %v", c.Reports, err), "make it writable for this user, or name another folder")
+			}
+		}
 	}
 	var files []string
 	if v := m.Get("slo"); v.Require("write a list of SLO files, such as [alerts/slo.yaml]; * stands for any text") {
 		for _, e := range v.List() {
-			files = append(files, matching(path, e)...)
+			for _, name := range matching(path, e) {
+				if name = filepath.Clean(name); !slices.Contains(files, name) { // patterns may overlap
+					files = append(files, name)
+				}
+			}
+		}
+		if len(v.List()) == 0 && v.IsList() {
+			v.Reject("is empty", "write at least one SLO file")
 		}
 	}
 	if v := m.Get("schedules"); v.Require("write a list, such as [{name: daily, cron: '0 6 * * *', window: 24h}]") {
@@ -230,20 +248,22 @@ func (c *Config) deliveries(v strictyaml.Value, path func(strictyaml.Value) stri
 		if u := h.Get("url"); u.Require("write the address that reports are posted to") {
 			hook.URL = address(u)
 		}
-		hook.TokenFile = readable(h.Get("token_file"), path)
+		hook.TokenFile = readable(h.Get("token_file"), path, tokenFix)
 		c.Webhooks = append(c.Webhooks, hook)
 	}
 	if g := m.Get("grafana"); g.Present() {
 		h := g.Map("url", "token_file")
-		c.Grafana = &Grafana{TokenFile: readable(h.Get("token_file"), path)}
+		c.Grafana = &Grafana{TokenFile: readable(h.Get("token_file"), path, tokenFix)}
 		if u := h.Get("url"); u.Require("write the address of Grafana") {
 			c.Grafana.URL = strings.TrimRight(address(u), "/")
 		}
 	}
 }
 
+const tokenFix = "name a file that holds the token and nothing else"
+
 // readable is a path of a file that can be read now; "" where there is none.
-func readable(v strictyaml.Value, path func(strictyaml.Value) string) string {
+func readable(v strictyaml.Value, path func(strictyaml.Value) string, fix string) string {
 	if !v.Present() {
 		return ""
 	}
@@ -252,9 +272,14 @@ func readable(v strictyaml.Value, path func(strictyaml.Value) string) string {
 		return ""
 	}
 	if _, err := os.ReadFile(name); err != nil {
-		v.Reject(fmt.Sprintf("can't be read: %v", err), "name a file that holds the token and nothing else")
+		v.Reject(fmt.Sprintf("can't be read: %v", err), fix)
 	}
 	return name
+}
+
+// has reports whether there is a schedule of a name.
+func (c *Config) has(schedule string) bool {
+	return slices.ContainsFunc(c.Schedules, func(s Schedule) bool { return s.Name == schedule })
 }
 
 // Words says what a configuration means, for a person to check.

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"firstbreach/analyze/window"
-	"firstbreach/internal/atomicfile"
 )
 
 // Announcement is what a webhook is sent.
@@ -96,43 +95,6 @@ func (s *Server) deliveries(c *Config) []delivery {
 	return out
 }
 
-// annotate makes each breach an annotation of Grafana, once: a tag that no other breach has tells
-// whether it is there.
-func (s *Server) annotate(ctx context.Context, c *Config, r Report, res *window.Result) error {
-	a := announce(r, res, c.ExternalURL)
-	for _, b := range a.Breaches {
-		id := fmt.Sprintf("firstbreach-id:%s/%s/%d", r.Service, b.Objective, b.Onset[1].UnixMilli())
-		have, err := s.send(ctx, http.MethodGet, c.Grafana.URL+"/api/annotations?limit=1&tags="+url.QueryEscape(id), c.Grafana.TokenFile, nil, nil)
-		if err != nil {
-			return err
-		}
-		var list []json.RawMessage
-		if err := json.Unmarshal(have, &list); err != nil {
-			return fmt.Errorf("Grafana's answer is no list of annotations: %w", err) //nolint:staticcheck // a name
-		}
-		if len(list) > 0 {
-			continue
-		}
-		end := res.To
-		if b.End != nil {
-			end = b.End[1]
-		}
-		text := b.Objective + " broke its SLO"
-		if b.Owner != "" {
-			text += fmt.Sprintf(". Owner: %s. %s", b.Owner, b.Action)
-		}
-		if a.ReportURL != "" {
-			text += " " + a.ReportURL
-		}
-		note := map[string]any{"time": b.Onset[0].UnixMilli(), "timeEnd": end.UnixMilli(), "text": text,
-			"tags": []string{"firstbreach", "service:" + r.Service, "slo:" + b.Objective, id}}
-		if _, err := s.send(ctx, http.MethodPost, c.Grafana.URL+"/api/annotations", c.Grafana.TokenFile, note, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // send makes one request and is an error unless it is answered with a 2xx.
 func (s *Server) send(ctx context.Context, method, to, tokenFile string, body any, head http.Header) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -161,7 +123,7 @@ func (s *Server) send(ctx context.Context, method, to, tokenFile string, body an
 		}
 		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
-	resp, err := s.client.Do(req)
+	resp, err := s.Client.Do(req)
 	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
 		err = wrapped.Err // without the address: a webhook's often is its secret
 	}
@@ -179,11 +141,16 @@ func (s *Server) send(ctx context.Context, method, to, tokenFile string, body an
 // deliver sends a report to every place that hasn't had it, and notes who has.
 func (s *Server) deliver(ctx context.Context, c *Config, r Report, res *window.Result) error {
 	path := filepath.Join(shelf(c.Reports).dir(r), deliveredFile)
-	had := map[string]bool{}
-	if text, err := os.ReadFile(path); err == nil {
-		_ = json.Unmarshal(text, &had) // one that can't be read: send again, the receivers can tell
-	}
+	had := s.sent[path] // not nil when it couldn't be noted the last time
 	var errs []error
+	if had != nil {
+		errs = append(errs, s.noteDelivered(path, had))
+	} else {
+		had = map[string]bool{}
+		if text, err := os.ReadFile(path); err == nil && json.Unmarshal(text, &had) != nil || had == nil {
+			had = map[string]bool{} // can't be read: send again, the receivers can tell
+		}
+	}
 	for _, d := range s.deliveries(c) {
 		key := d.key()
 		if had[key] {
@@ -195,16 +162,24 @@ func (s *Server) deliver(ctx context.Context, c *Config, r Report, res *window.R
 			continue
 		}
 		had[key] = true
-		text, err := json.Marshal(had)
-		if err == nil {
-			err = atomicfile.Write(path, text)
-		}
-		if err != nil {
-			s.metrics.failures.WithLabelValues("write").Inc()
-			errs = append(errs, err)
-		}
+		errs = append(errs, s.noteDelivered(path, had))
 	}
 	return errors.Join(errs...)
+}
+
+// noteDelivered notes on disk who had a report, or in memory for as long as the disk takes nothing.
+func (s *Server) noteDelivered(path string, had map[string]bool) error {
+	text, err := json.Marshal(had)
+	if err == nil {
+		err = s.Note(path, text)
+	}
+	if err != nil {
+		s.metrics.failures.WithLabelValues("write").Inc()
+		s.sent[path] = had
+		return err
+	}
+	delete(s.sent, path)
+	return nil
 }
 
 // redacted is an address without its password and its path, in which webhooks often carry a secret.

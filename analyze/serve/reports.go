@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,19 +36,24 @@ type shelf string
 
 func (s shelf) dir(r Report) string { return filepath.Join(string(s), r.Service, r.Name()) }
 
-// check is an error when the folder can't be written.
+// check is an error when the folder can't be written, or made where it isn't there yet. It leaves nothing behind.
 func (s shelf) check() error {
-	err := os.MkdirAll(string(s), 0o755)
-	if err == nil {
-		var f *os.File
-		if f, err = os.CreateTemp(string(s), ".check-*"); err == nil {
-			err = errors.Join(f.Close(), os.Remove(f.Name()))
+	dir := filepath.Clean(string(s))
+	for {
+		_, err := os.Stat(dir)
+		if parent := filepath.Dir(dir); errors.Is(err, os.ErrNotExist) && parent != dir {
+			dir = parent
+			continue
 		}
+		if err != nil {
+			return err
+		}
+		f, err := os.CreateTemp(dir, ".check-*")
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Close(), os.Remove(f.Name()))
 	}
-	if err != nil {
-		return fmt.Errorf("reports can't be written to %s: %w (fix: make it writable for this user, or name another folder)", s, err)
-	}
-	return nil
 }
 
 // all lists the reports, the newest first.
@@ -100,14 +104,31 @@ func summary(res *window.Result, schedule string, to time.Time) Report {
 	return r
 }
 
-// prune removes reports of a schedule that are older than it keeps; the last one of a service stays.
-func (s shelf) prune(list []Report, sched Schedule, now time.Time) (kept []Report, err error) {
-	var errs []error
+// prune removes what is older than its schedule keeps. The last report of a service that is still reported
+// on stays; a schedule that the configuration no longer has keeps what the longest other one does.
+func (s shelf) prune(list []Report, c *Config, now time.Time) (kept []Report, err error) {
+	keep := map[string]time.Duration{}
+	var longest time.Duration
+	for _, sched := range c.Schedules {
+		keep[sched.Name] = sched.Keep
+		longest = max(longest, sched.Keep)
+	}
 	seen := map[string]bool{}
+	for _, f := range c.SLO {
+		seen[f.Service] = false
+	}
+	var errs []error
 	for _, r := range list {
-		first := !seen[r.Service]
-		seen[r.Service] = true
-		if first || r.Schedule != sched.Name || now.Sub(r.To) <= sched.Keep {
+		had, current := seen[r.Service]
+		last := current && !had
+		if current {
+			seen[r.Service] = true
+		}
+		atMost, ok := keep[r.Schedule]
+		if !ok {
+			atMost = longest
+		}
+		if last || now.Sub(r.To) <= atMost {
 			kept = append(kept, r)
 			continue
 		}

@@ -11,7 +11,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -51,7 +54,10 @@ type bench struct {
 	calls  []window.Options
 	result window.Result
 	err    error // of the analysis
-	full   error // of writing
+	full   error // of writing reports
+	stuck  error // of writing the server's own notes
+	down   error // of asking whether Prometheus answers
+	log    bytes.Buffer
 	*Server
 }
 
@@ -78,8 +84,15 @@ func (b *bench) restart() {
 	b.Helper()
 	s, err := New(Options{
 		Load:   func() (*Config, error) { return Load(filepath.Join(b.dir, "serve.yaml"), b.now) },
-		Logger: slog.New(slog.DiscardHandler),
-		Now:    func() time.Time { return b.now },
+		Logger: slog.New(slog.NewTextHandler(&b.log, nil)),
+		Ping:   func(context.Context, *Config) error { return b.down },
+		Note: func(path string, text []byte) error {
+			if b.stuck != nil {
+				return b.stuck
+			}
+			return note(path, text)
+		},
+		Now: func() time.Time { return b.now },
 		Analyze: func(_ context.Context, o window.Options) (*window.Result, error) {
 			b.calls = append(b.calls, o)
 			r := b.result
@@ -162,6 +175,10 @@ func TestMissedRunsAreCaughtUpOnce(t *testing.T) {
 	b.at(start().Add(15 * time.Minute))
 	b.now = start().Add(75 * time.Hour)
 	b.restart()
+	if _, body := b.get("/metrics"); !strings.Contains(body, `firstbreach_report_missed_total{schedule="daily"} 0`) ||
+		!strings.Contains(body, fmt.Sprintf(`firstbreach_report_overdue_seconds{schedule="daily",service="chat"} %v`, (165*time.Minute).Seconds())) {
+		t.Error(body)
+	}
 	b.Look(t.Context())
 	b.Look(t.Context())
 	if len(b.calls) != 2 || !b.calls[1].To.Equal(start().Add(72*time.Hour+15*time.Minute)) {
@@ -235,7 +252,7 @@ func TestRetention(t *testing.T) {
 		t.Errorf("%d kept: %v", len(dirs), dirs)
 	}
 	b.now = start().AddDate(1, 0, 0)
-	kept, err := shelf(b.config.Reports).prune(b.reports, b.config.Schedules[0], b.now)
+	kept, err := shelf(b.config.Reports).prune(b.reports, b.config, b.now)
 	if err != nil || len(kept) != 1 {
 		t.Errorf("the last of a service stays: %v, %v", kept, err)
 	}
@@ -283,7 +300,7 @@ type receiver struct {
 	posts []string
 	keys  []string
 	auth  string
-	notes []map[string]any
+	notes []annotation
 }
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -296,21 +313,25 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	switch {
 	case req.URL.Path == "/hook":
 		r.posts, r.keys = append(r.posts, string(body)), append(r.keys, req.Header.Get("Idempotency-Key"))
-	case req.Method == http.MethodGet:
-		found := []map[string]any{}
+	case req.Method == http.MethodGet: // every tag, and some time in common
+		q := req.URL.Query()
+		from, _ := strconv.ParseInt(q.Get("from"), 10, 64)
+		to, _ := strconv.ParseInt(q.Get("to"), 10, 64)
+		found := []annotation{}
 		for _, n := range r.notes {
-			for _, tag := range n["tags"].([]any) {
-				if tag == req.URL.Query().Get("tags") {
-					found = append(found, n)
-				}
+			has := func(tag string) bool { return slices.Contains(n.Tags, tag) }
+			if n.From <= to && n.To >= from && !slices.ContainsFunc(q["tags"], func(tag string) bool { return !has(tag) }) {
+				found = append(found, n)
 			}
 		}
 		_ = json.NewEncoder(w).Encode(found)
+	case req.Method == http.MethodPatch:
+		id, _ := strconv.Atoi(path.Base(req.URL.Path))
+		_ = json.Unmarshal(body, &r.notes[id-1])
 	default:
-		var n map[string]any
+		n := annotation{ID: int64(len(r.notes)) + 1}
 		_ = json.Unmarshal(body, &n)
 		r.notes = append(r.notes, n)
-		fmt.Fprint(w, `{"id":1}`)
 	}
 }
 
@@ -350,7 +371,7 @@ func TestDeliveries(t *testing.T) {
 		!strings.HasPrefix(a.ReportURL, "http://reports.example/reports/chat/") {
 		t.Errorf("%+v", a)
 	}
-	if len(r.notes) != 1 || int64(r.notes[0]["time"].(float64)) != onset[0].UnixMilli() || int64(r.notes[0]["timeEnd"].(float64)) != due.Add(-59*time.Minute).UnixMilli() || r.auth != "Bearer secret" {
+	if len(r.notes) != 1 || r.notes[0].From != onset[0].UnixMilli() || r.notes[0].To != due.Add(-59*time.Minute).UnixMilli() || r.auth != "Bearer secret" {
 		t.Errorf("annotations %v, authorization %q", r.notes, r.auth)
 	}
 	if _, err := os.Stat(filepath.Join(b.dir, "copies", "chat", "20261130T053000Z-daily", "report.html")); err != nil {
@@ -441,6 +462,7 @@ func TestBadFiles(t *testing.T) {
 		"off every edge":    {"slo-*.yaml", "off.yaml", []string{"off.yaml:7", "750ms"}},
 		"no URL":            {"http://127.0.0.1:1", "127.0.0.1:9090", []string{"serve.yaml:2", "not an http URL"}},
 		"a name for a path": {"name: daily", "name: ../x", []string{"file name"}},
+		"no SLO":            {"[slo-*.yaml]", "[]", []string{"serve.yaml:3", "is empty"}},
 		"no folder":         {"reports: reports\n", "", []string{"reports"}},
 		"token missing":     {"schedules:", "deliver: {grafana: {url: 'http://g', token_file: none}}\nschedules:", []string{"can't be read", "serve.yaml:6"}},
 	} {
@@ -462,7 +484,7 @@ func TestBadFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := New(Options{Load: func() (*Config, error) { return Load(filepath.Join(dir, "serve.yaml"), start()) }, Logger: slog.New(slog.DiscardHandler)})
-	if err == nil || !strings.Contains(err.Error(), "reports can't be written") {
+	if err == nil || !strings.Contains(err.Error(), "serve.yaml:4: reports: reports can't be written") {
 		t.Error(err)
 	}
 }

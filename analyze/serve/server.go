@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"log/slog"
 	"net/http"
 	"os"
@@ -15,8 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"firstbreach/analyze/query"
 	"firstbreach/analyze/window"
-	"firstbreach/internal/atomicfile"
 	"firstbreach/internal/slo"
 )
 
@@ -27,32 +26,41 @@ const (
 	lookOften  = 30 * time.Second // how often the schedules are looked at
 )
 
+// Bounds of what is asked of Prometheus, so that one that never answers can't hold up everything.
+const (
+	reportLasts = 2 * time.Minute  // the queries of one report
+	pingLasts   = 10 * time.Second // whether it answers at all
+)
+
 // Options are what a server is made of.
 type Options struct {
 	Load   func() (*Config, error) // reads the configuration, at the start and at each reload
 	Logger *slog.Logger
 
-	// For tests; the real ones when nil.
-	Analyze func(context.Context, window.Options) (*window.Result, error)
-	Write   func(dir string, r *window.Result) error
-	Now     func() time.Time
-	Client  *http.Client
+	// For tests; the real ones when nil or 0.
+	Analyze     func(context.Context, window.Options) (*window.Result, error)
+	Ping        func(context.Context, *Config) error // an error when Prometheus doesn't answer
+	Write       func(dir string, r *window.Result) error
+	Note        func(path string, text []byte) error // writes a file of the server's own
+	Now         func() time.Time
+	Client      *http.Client
+	ReportLasts time.Duration
 }
 
 // Server makes the reports and serves them.
 type Server struct {
 	Options
-	client  *http.Client
 	metrics *metrics
 	redo    chan struct{} // the configuration changed
 
 	mu      sync.Mutex
 	config  *Config
 	reports []Report // the newest first
+	done    progress
 
 	// Of the loop alone.
-	last  map[string]time.Time // due time of each schedule that was dealt with last
 	retry map[string]attempt
+	sent  map[string]map[string]bool // by report, the deliveries that delivered.json couldn't be given
 }
 
 type attempt struct {
@@ -62,11 +70,35 @@ type attempt struct {
 
 // New reads the configuration and the reports of before. It is an error when either can't be used.
 func New(o Options) (*Server, error) {
+	o = o.withDefaults()
+	c, err := o.Load()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Options: o, redo: make(chan struct{}, 1), retry: map[string]attempt{}, sent: map[string]map[string]bool{}}
+	s.metrics = newMetrics(s.state)
+	if s.done, err = readProgress(c.Reports); err != nil {
+		o.Logger.Warn("when reports were made last can't be read; schedules begin anew", "err", err)
+	}
+	if err := s.use(c); err != nil {
+		return nil, err
+	}
+	s.metrics.reloadOK.Set(1)
+	return s, nil
+}
+
+func (o Options) withDefaults() Options {
 	if o.Analyze == nil {
 		o.Analyze = window.Analyze
 	}
+	if o.Ping == nil {
+		o.Ping = func(ctx context.Context, c *Config) error { return query.Ping(ctx, c.Prometheus) }
+	}
 	if o.Write == nil {
 		o.Write = window.WriteFiles
+	}
+	if o.Note == nil {
+		o.Note = note
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -74,28 +106,14 @@ func New(o Options) (*Server, error) {
 	if o.Client == nil {
 		o.Client = &http.Client{}
 	}
-	c, err := o.Load()
-	if err != nil {
-		return nil, err
+	if o.ReportLasts == 0 {
+		o.ReportLasts = reportLasts
 	}
-	s := &Server{Options: o, client: o.Client, metrics: newMetrics(), redo: make(chan struct{}, 1), last: map[string]time.Time{}, retry: map[string]attempt{}}
-	if err := s.use(c); err != nil {
-		return nil, err
-	}
-	s.metrics.reloadOK.Set(1)
-	text, err := os.ReadFile(filepath.Join(c.Reports, stateFile))
-	if err == nil {
-		err = json.Unmarshal(text, &s.last)
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		o.Logger.Warn("when reports were made last can't be read; schedules begin anew", "err", err)
-		s.last = map[string]time.Time{}
-	}
-	return s, nil
+	return o
 }
 
 func (s *Server) use(c *Config) error {
-	if err := shelf(c.Reports).check(); err != nil {
+	if err := os.MkdirAll(c.Reports, 0o755); err != nil {
 		return err
 	}
 	list, err := shelf(c.Reports).all()
@@ -104,8 +122,12 @@ func (s *Server) use(c *Config) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var old []Schedule
+	if s.config != nil {
+		old = s.config.Schedules
+	}
+	s.metrics.schedules(old, c.Schedules)
 	s.config, s.reports = c, list
-	s.metrics.show(list)
 	return nil
 }
 
@@ -133,6 +155,19 @@ func (s *Server) current() (*Config, []Report) {
 	return s.config, s.reports
 }
 
+// state is what the metrics show.
+func (s *Server) state() state {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := state{config: s.config, reports: s.reports, due: map[string]time.Time{}, now: s.Now()}
+	for _, sched := range s.config.Schedules {
+		if due := s.done.lastDue(sched, st.now); !due.IsZero() {
+			st.due[sched.Name] = due
+		}
+	}
+	return st
+}
+
 // Run makes reports when they are due, one at a time, until the context ends.
 func (s *Server) Run(ctx context.Context) {
 	tick := time.NewTicker(lookOften)
@@ -151,31 +186,30 @@ func (s *Server) Run(ctx context.Context) {
 // Look makes the reports that are due now.
 func (s *Server) Look(ctx context.Context) {
 	c, _ := s.current()
+	l := &look{Server: s, config: c}
 	for _, sched := range c.Schedules {
 		if ctx.Err() != nil {
 			return
 		}
 		now := s.Now()
-		last, known := s.last[sched.Name]
+		last, known := s.last(c, sched, now)
 		if !known {
-			s.last[sched.Name] = now // the first report is the next one due
-			s.save(c)
-			continue
+			continue // the first report is the next one due
 		}
+		a := s.retry[sched.Name]
 		due, missed := sched.due(last, now)
-		if due.IsZero() || now.Before(s.retry[sched.Name].after) {
+		if due.IsZero() || now.Before(a.after) && a.after.Sub(now) <= a.pause { // a longer wait comes of a clock set back
 			continue
 		}
 		if missed > 0 {
 			s.metrics.missed.WithLabelValues(sched.Name).Add(float64(missed))
 			s.Logger.Warn("reports were missed; only the last is made", "schedule", sched.Name, "missed", missed)
-			s.last[sched.Name] = sched.before(due) // counted once
+			s.reach(c, sched, sched.before(due)) // counted once
 		}
-		if err := s.make(ctx, c, sched, due); err != nil {
+		if err := l.make(ctx, sched, due); err != nil {
 			if ctx.Err() != nil {
 				return
 			}
-			a := s.retry[sched.Name]
 			a.pause = min(retryLast, max(retryFirst, 2*a.pause))
 			a.after = now.Add(a.pause)
 			s.retry[sched.Name] = a
@@ -183,81 +217,83 @@ func (s *Server) Look(ctx context.Context) {
 			continue
 		}
 		delete(s.retry, sched.Name)
-		s.last[sched.Name] = due
-		s.save(c)
+		s.reach(c, sched, due)
 	}
 }
 
-// due is the last time after last at which a report was due, and how many before it were passed over;
-// zero when none is due.
-func (s Schedule) due(last, now time.Time) (due time.Time, missed int) {
-	wait := s.delay()
-	for t := s.times.Next(last); !t.IsZero() && !t.Add(wait).After(now); t = s.times.Next(t) {
-		if !due.IsZero() {
-			missed++
-		}
-		due = t
-	}
-	return due, missed
-}
-
-// before is a moment from which a due time is the next one.
-func (s Schedule) before(due time.Time) time.Time { return due.Add(-time.Second) }
-
-// delay is the schedule's own part of its jitter.
-func (s Schedule) delay() time.Duration {
-	if s.Jitter <= 0 {
-		return 0
-	}
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(s.Name + "\x00" + s.Cron))
-	return time.Duration(h.Sum64() % uint64(s.Jitter)).Truncate(time.Second)
+// look is one look at the schedules.
+type look struct {
+	*Server
+	config *Config
+	down   bool // Prometheus doesn't answer: no more is asked of it this time
 }
 
 // make makes what isn't there yet of the reports that were due at a time, and delivers them.
-func (s *Server) make(ctx context.Context, c *Config, sched Schedule, due time.Time) error {
+func (l *look) make(ctx context.Context, sched Schedule, due time.Time) error {
 	var errs []error
-	for _, f := range c.SLO {
+	for _, f := range l.config.SLO {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		errs = append(errs, s.one(ctx, c, sched, f, due))
+		errs = append(errs, l.one(ctx, sched, f, due))
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list, err := shelf(c.Reports).prune(s.reports, sched, s.Now())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list, err := shelf(l.config.Reports).prune(l.reports, l.config, l.Now())
 	if err != nil {
-		s.metrics.failures.WithLabelValues("write").Inc()
-		s.Logger.Warn("an old report can't be removed", "err", err)
+		l.metrics.failures.WithLabelValues("write").Inc()
+		l.Logger.Warn("an old report can't be removed", "err", err)
 	}
-	s.reports = list
+	l.reports = list
 	return errors.Join(errs...)
 }
 
-func (s *Server) one(ctx context.Context, c *Config, sched Schedule, f *slo.File, due time.Time) error {
+func (l *look) one(ctx context.Context, sched Schedule, f *slo.File, due time.Time) error {
 	r := Report{Service: f.Service, Schedule: sched.Name, To: due.UTC()}
-	dir := shelf(c.Reports).dir(r)
+	dir := shelf(l.config.Reports).dir(r)
 	res, err := readResult(dir)
 	if err != nil {
-		res, err = s.Analyze(ctx, window.Options{SLO: f, URL: c.Prometheus, From: due.Add(-sched.Window), To: due, Now: s.Now()})
+		if l.down {
+			return fmt.Errorf("%s: waits for Prometheus", f.Service)
+		}
+		res, err = l.analyze(ctx, window.Options{SLO: f, Client: l.config.Prometheus, From: due.Add(-sched.Window), To: due, Now: l.Now()})
 		var option *window.OptionError
 		switch {
 		case errors.As(err, &option):
-			s.metrics.failures.WithLabelValues("configuration").Inc()
-			s.Logger.Error("no report can be made of this service", "service", f.Service, "err", err)
+			l.metrics.failures.WithLabelValues("configuration").Inc()
+			l.Logger.Error("no report can be made of this service", "service", f.Service, "err", err)
 			return nil // it would fail each time
 		case err != nil:
-			s.metrics.failures.WithLabelValues("prometheus").Inc()
+			l.metrics.failures.WithLabelValues("prometheus").Inc()
+			l.down = !l.answers(ctx)
 			return fmt.Errorf("%s: %w", f.Service, err)
 		}
-		if err := s.Write(dir, res); err != nil {
-			s.metrics.failures.WithLabelValues("write").Inc()
+		if err := l.Write(dir, res); err != nil {
+			l.metrics.failures.WithLabelValues("write").Inc()
 			return fmt.Errorf("%s: %w", f.Service, err)
 		}
 	}
 	r = summary(res, sched.Name, due.UTC())
-	s.add(r)
-	return s.deliver(ctx, c, r, res)
+	l.add(r)
+	return l.deliver(ctx, l.config, r, res)
+}
+
+func (l *look) analyze(ctx context.Context, o window.Options) (*window.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.ReportLasts)
+	defer cancel()
+	res, err := l.Analyze(ctx, o)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("Prometheus didn't answer all queries within %v: %w", l.ReportLasts, err) //nolint:staticcheck // a name
+	}
+	return res, err
+}
+
+// answers reports whether Prometheus still does: after one report that failed it decides whether the others
+// are worth a try.
+func (l *look) answers(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, pingLasts)
+	defer cancel()
+	return l.Ping(ctx, l.config) == nil
 }
 
 func readResult(dir string) (*window.Result, error) {
@@ -283,19 +319,6 @@ func (s *Server) add(r Report) {
 	}
 	slices.SortStableFunc(list, func(a, b Report) int { return b.To.Compare(a.To) })
 	s.reports = list
-	s.metrics.show(list)
-}
-
-// save notes what was dealt with, so that a restart makes what was missed, once.
-func (s *Server) save(c *Config) {
-	text, err := json.MarshalIndent(s.last, "", "  ")
-	if err == nil {
-		err = atomicfile.Write(filepath.Join(c.Reports, stateFile), append(text, '\n'))
-	}
-	if err != nil {
-		s.metrics.failures.WithLabelValues("write").Inc()
-		s.Logger.Error("what was done can't be noted: after a restart the last report may be made again", "err", err)
-	}
 }
 
 // latest is the newest report of a service.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 
 	"firstbreach/analyze/query"
@@ -27,11 +28,13 @@ const (
 
 // Options say what to judge, and where its series are.
 type Options struct {
-	SLO  *slo.File
-	URL  string    // base of a Prometheus HTTP API
-	From time.Time // moved later, by less than a bin, to a whole number of bins
-	To   time.Time
-	Now  time.Time // our clock
+	SLO *slo.File
+	URL string // base of a Prometheus HTTP API
+	// Client is used in place of URL when it is set, for instance one with credentials.
+	Client api.Client
+	From   time.Time // moved later, by less than a bin, to a whole number of bins
+	To     time.Time
+	Now    time.Time // our clock
 	// Resolution is the width of a bin; when 0, 1 m up to a window of 6 h, 5 m up to 14 d, 15 m beyond.
 	Resolution time.Duration
 }
@@ -90,7 +93,7 @@ func Analyze(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	ask, err := query.OpenRanges(query.Options{URL: o.URL})
+	ask, err := query.OpenRanges(query.Options{URL: o.URL, Client: o.Client})
 	if err != nil {
 		return nil, &OptionError{err.Error()}
 	}

@@ -25,8 +25,8 @@ const (
 //go:embed page.html.tmpl
 var pageText string //nolint:gochecknoglobals // an embedded file
 
-// WriteFiles writes a report's files to dir, each whole or not at all. The same Result gives the same
-// bytes.
+// WriteFiles writes a report's files to dir, each whole or not at all, and JSONFile last: where it is, the
+// report is complete. The same Result gives the same bytes.
 func WriteFiles(dir string, r *Result) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("the report folder can't be made: %w", err)
@@ -45,7 +45,7 @@ func WriteFiles(dir string, r *Result) error {
 	for _, f := range []struct {
 		name string
 		text []byte
-	}{{JSONFile, append(text, '\n')}, {MarkdownFile, md.Bytes()}, {HTMLFile, page.Bytes()}} {
+	}{{MarkdownFile, md.Bytes()}, {HTMLFile, page.Bytes()}, {JSONFile, append(text, '\n')}} {
 		if err := atomicfile.Write(filepath.Join(dir, f.name), f.text); err != nil {
 			return fmt.Errorf("%s can't be written: %w", f.name, err)
 		}
