@@ -184,7 +184,7 @@ func addReport(app *kingpin.Application) (string, command) {
 	url := cmd.Flag("prometheus.url", "Prometheus that scraped the run: Prometheus, Thanos, Mimir or VictoriaMetrics.").PlaceHolder("URL").String()
 	httpConfig := httpConfigFlag(cmd)
 	runID := cmd.Flag("run-id", "Run to analyse, where there is no run directory.").PlaceHolder("ID").String()
-	sloFile := cmd.Flag("slo", "SLO file; the run's own when left out.").PlaceHolder("FILE").String()
+	sloFile := cmd.Flag("slo", "SLO file; the run's own when left out. One that differs from it is used, and the report says so.").PlaceHolder("FILE").String()
 	out := cmd.Flag("out", "Where the report goes; the run directory when left out.").PlaceHolder("DIR").String()
 	format := cmd.Flag("format", "What is printed: headline (three lines) or markdown (the whole report).").Default("headline").Enum("headline", "markdown")
 	capacity := cmd.Flag("write-capacity", "Also write the concurrency up to which every step held, for the capacity alert: alerts/capacity.yaml is where alerts looks for it.").PlaceHolder("FILE").String()

@@ -52,6 +52,7 @@ func TestBadInput(t *testing.T) {
 		"compare on breach":      {args: []string{"compare", "a", "b", "--fail-on=breach"}, status: exitUsage, says: []string{"--fail-on", "regression"}},
 		"list of no folder":      {args: []string{"list", "DIR/none"}, status: exitUsage, says: []string{"DIR/none", "no folder"}},
 		"store without data":     {args: []string{"store", "--run=DIR"}, status: exitUsage, says: []string{"DIR", "runs/"}},
+		"report into a file":     {args: []string{"report", "--run-id=r", "--slo=../alerts/slo.yaml", "--prometheus.url=http://127.0.0.1:1", "--out=main.go"}, status: exitUsage, says: []string{"main.go", "--out"}},
 		"Prometheus that is off": {args: []string{"report", "--run-id=r", "--slo=../alerts/slo.yaml", "--prometheus.url=http://127.0.0.1:1"}, status: exitFailed, says: []string{"http://127.0.0.1:1", "refused"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -56,7 +56,7 @@ func (r reporting) run(ctx context.Context, e env) (state verdict.State, err err
 	if err != nil {
 		return "", err
 	}
-	if err := r.write(doc, e.stdout); err != nil {
+	if err := r.write(doc, src, e.stdout); err != nil {
 		return res.State, err
 	}
 	return res.State, r.writeCapacity(src, res, e.stdout)
@@ -106,9 +106,13 @@ func (r reporting) source() (analysis.Source, error) {
 		return src, &standalone.UsageError{Text: fmt.Sprintf("--run-id is %s, but %s holds run %s", r.runID, r.dir, src.RunID)}
 	}
 	if r.slo != "" {
-		src.SLO, err = slo.Load(r.slo)
+		f, err := slo.Load(r.slo)
+		if err != nil {
+			return src, err
+		}
+		src.UseSLO(f)
 	}
-	return src, err
+	return src, nil
 }
 
 func httpConfigFlag(cmd *kingpin.CmdClause) *string {
@@ -144,7 +148,7 @@ func (r reporting) writable() error {
 }
 
 // write puts the report where it belongs and prints what was asked for.
-func (r reporting) write(doc *report.Document, stdout io.Writer) error {
+func (r reporting) write(doc *report.Document, src analysis.Source, stdout io.Writer) error {
 	if r.format == "markdown" {
 		if err := doc.WriteMarkdown(stdout); err != nil {
 			return err
@@ -152,6 +156,9 @@ func (r reporting) write(doc *report.Document, stdout io.Writer) error {
 	} else {
 		for _, line := range doc.Headline() {
 			fmt.Fprintln(stdout, line)
+		}
+		if src.OtherSLO != "" {
+			fmt.Fprintf(stdout, "\nSLO file: %s\n", src.OtherSLO)
 		}
 	}
 	out := cmp.Or(r.out, r.dir)

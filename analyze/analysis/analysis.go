@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ type Source struct {
 	SLO      *slo.File
 	Plan     string           // as used; "" without a run directory
 	Manifest *record.Manifest // nil without a run directory
+	OtherSLO string           // says that SLO is not the run's own; "" where it is, or nobody knows
 }
 
 // ReadDir reads what a run directory knows of its run.
@@ -47,6 +49,14 @@ func ReadDir(dir string) (Source, error) {
 		return Source{}, fmt.Errorf("read the plan of the run: %w", err)
 	}
 	return Source{RunID: m.Run, SLO: f, Plan: string(plan), Manifest: &m}, nil
+}
+
+// UseSLO judges the run by another SLO file, and says so where it differs from the run's own.
+func (s *Source) UseSLO(f *slo.File) {
+	if s.SLO != nil && !bytes.Equal(s.SLO.Source, f.Source) {
+		s.OtherSLO = fmt.Sprintf("judged by %s, which differs from the SLO file that the run was made with (%s)", f.Path, s.SLO.Path)
+	}
+	s.SLO = f
 }
 
 // NoRunError says that a directory is not that of a run.
@@ -88,6 +98,7 @@ func Run(ctx context.Context, o Options) (*report.Document, verdict.Result, erro
 	if err != nil {
 		return nil, verdict.Result{}, err
 	}
+	run.OtherSLO = o.OtherSLO
 	res := verdict.Judge(*run)
 	return report.New(*run, res, report.Meta{
 		Version: o.Version, Queries: queries(log), SLO: string(o.SLO.Source), Plan: o.Plan,

@@ -139,14 +139,14 @@ func (a answer) unexpected(want string) error {
 	return fmt.Errorf("expected %s, got a %s", want, a.value.Type())
 }
 
-// scalar is the answer of an instant query for one number.
-func (a answer) scalar() (float64, error) {
+// askedAt is when the server evaluated an instant query for one number, in unix seconds on its clock.
+func (a answer) askedAt() (float64, error) {
 	switch v := a.value.(type) {
 	case *model.Scalar:
-		return float64(v.Value), nil
+		return float64(v.Timestamp) / 1000, nil
 	case model.Vector: // VictoriaMetrics has no scalars
 		if len(v) == 1 {
-			return float64(v[0].Value), nil
+			return float64(v[0].Timestamp) / 1000, nil
 		}
 	}
 	return 0, a.unexpected("one number")

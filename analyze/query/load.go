@@ -98,12 +98,13 @@ func (l *loader) describe() *verdict.Run {
 	return run
 }
 
-// readClock compares Prometheus's clock with ours.
+// readClock compares Prometheus's clock with ours. The time of the answer counts, not its value: in
+// VictoriaMetrics time() is behind by -search.latencyOffset, 30 s unless set, however right its clock.
 func (l *loader) readClock(ctx context.Context) error {
 	before := l.Now()
 	return l.ask(ctx, question{name: "clock of Prometheus", expr: promexpr.Time(), take: func(a answer) error {
 		after := l.Now()
-		theirs, err := a.scalar()
+		theirs, err := a.askedAt()
 		if err != nil {
 			return err
 		}
@@ -114,7 +115,7 @@ func (l *loader) readClock(ctx context.Context) error {
 	}})
 }
 
-// clockSkew is theirs less ours. VictoriaMetrics cuts time() to the second: then all of that second
+// clockSkew is theirs less ours. VictoriaMetrics cuts the time to the second: then all of that second
 // may be meant, and what is nearest to our clock counts.
 func clockSkew(theirs, ours float64) float64 {
 	if theirs == math.Trunc(theirs) && ours > theirs {

@@ -300,6 +300,26 @@ func TestNothingScraped(t *testing.T) {
 	}
 }
 
+// A store whose clock is off by more than a scrape voids the run: what is read at a time is then not
+// what was meant.
+func TestClockThatIsOff(t *testing.T) {
+	w := newWorld(t)
+	spec := demoRun("r")
+	w.write(spec)
+	url, manifest := w.serve(), w.manifest(spec)
+	for _, off := range []time.Duration{-10 * time.Minute, 10 * time.Minute} {
+		now := func() time.Time { return time.Now().Add(off) }
+		run, _ := load(t, query.Options{URL: url, SLO: sloFile(t), Manifest: manifest, Now: now})
+		if run.ClockSkew == nil || math.Abs(*run.ClockSkew+off.Seconds()) > 5 {
+			t.Fatalf("our clock off by %s: skew %v", off, run.ClockSkew)
+		}
+		res := verdict.Judge(*run)
+		if res.State != verdict.Invalid || !strings.Contains(res.Reason, "NTP") {
+			t.Errorf("our clock off by %s: %s: %s", off, res.State, res.Reason)
+		}
+	}
+}
+
 func TestResets(t *testing.T) {
 	w := newWorld(t)
 	spec := demoRun("r")

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,8 +24,8 @@ import (
 const slowScrapes = 500 * time.Millisecond
 
 // TestOtherStores has one run scraped by the embedded Prometheus and, beside it, by one that knows no
-// native histograms, by one that drops the classic buckets and, where it is installed, by a Prometheus of
-// 2023. Those with the buckets give the same verdict; the one without names the setting.
+// native histograms, by one that drops the classic buckets and, where they are installed, by a Prometheus of
+// 2023 and by VictoriaMetrics, another engine altogether. Those with the buckets give the same verdict; the one without names the setting.
 func TestOtherStores(t *testing.T) {
 	inRealTime(t)
 	cfg := sim.Default()
@@ -43,9 +44,12 @@ func TestOtherStores(t *testing.T) {
 	if real := startPrometheus(t, pages); real != "" {
 		others["Prometheus 2"] = real
 	}
+	if real := startVictoriaMetrics(t, pages); real != "" {
+		others["VictoriaMetrics"] = real
+	}
 	work := t.TempDir()
 	dir := filepath.Join(work, "run")
-	// Four scrapers on two busy cores: the slower the scrapes, the fewer are late.
+	// Up to five scrapers on two busy cores: the slower the scrapes, the fewer are late.
 	plan := strings.Replace(scenarioPlan(base, []int{1, 2, 4}), "min_duration: 1200ms", "min_duration: 3s", 1)
 	out, err := Run(t.Context(), Options{
 		PlanFile: writeFile(t, work, "plan.yaml", plan), SLOFile: writeFile(t, work, "slo.yaml", scenarioSLO()),
@@ -148,12 +152,22 @@ func openStore(t *testing.T, o store.Options) string {
 // startPrometheus starts an installed Prometheus; "" where there is none.
 func startPrometheus(t *testing.T, pages []store.Target) string {
 	t.Helper()
-	binary, err := exec.LookPath("prometheus")
-	if err != nil {
-		t.Log("no prometheus is installed: not compared with a real one")
-		return ""
-	}
 	dir, address := t.TempDir(), freeAddress(t)
+	return startScraper(t, "prometheus", address, "--config.file="+scrapeConfig(t, dir, pages),
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
+}
+
+// startVictoriaMetrics starts an installed VictoriaMetrics; "" where there is none. It hides the newest
+// 30 s unless told otherwise, and the run is analysed as soon as it ends.
+func startVictoriaMetrics(t *testing.T, pages []store.Target) string {
+	t.Helper()
+	dir, address := t.TempDir(), freeAddress(t)
+	return startScraper(t, "victoria-metrics", address, "-promscrape.config="+scrapeConfig(t, dir, pages),
+		"-storageDataPath="+filepath.Join(dir, "data"), "-httpListenAddr="+address, "-search.latencyOffset=0")
+}
+
+func scrapeConfig(t *testing.T, dir string, pages []store.Target) string {
+	t.Helper()
 	config := "global: {scrape_interval: 500ms, scrape_timeout: 500ms}\nscrape_configs:\n"
 	for _, p := range pages {
 		labels := ""
@@ -163,30 +177,44 @@ func startPrometheus(t *testing.T, pages []store.Target) string {
 		host := strings.TrimSuffix(strings.TrimPrefix(p.URL, "http://"), "/metrics")
 		config += fmt.Sprintf("- {job_name: %s, static_configs: [{targets: [%q]%s}]}\n", p.Job, host, labels)
 	}
+	return writeFile(t, dir, "prometheus.yml", config)
+}
+
+// startScraper starts an installed program that scrapes and answers PromQL at address, and returns its
+// URL once it scrapes; "" where the program isn't there.
+func startScraper(t *testing.T, name, address string, args ...string) string {
+	t.Helper()
+	binary, err := exec.LookPath(name)
+	if err != nil {
+		t.Logf("no %s is installed: not compared with a real one", name)
+		return ""
+	}
 	var log bytes.Buffer
-	cmd := exec.Command(binary, "--config.file="+writeFile(t, dir, "prometheus.yml", config), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
+	cmd := exec.Command(binary, args...)
 	cmd.Stderr = &log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
+	t.Cleanup(stop)
 	url := "http://" + address
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	// It is ready some seconds before it scrapes its first target.
 	for !scrapes(ctx, url) {
 		if ctx.Err() != nil {
-			t.Fatalf("prometheus did not begin to scrape: %s", log.String())
+			stop() // the log is its own until it ends
+			t.Fatalf("%s did not begin to scrape: %s", name, log.String())
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
 	return url
 }
 
-// scrapes reports whether the Prometheus at url has scraped the engine, the one page that is there already.
+// scrapes reports whether the store at url has scraped the engine, the one page that is there already.
 func scrapes(ctx context.Context, url string) bool {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/v1/query?query=up%7Bjob%3D%22engine%22%7D", nil)
 	if err != nil {

@@ -21,6 +21,7 @@ type Run struct {
 	ScrapeInterval float64  // seconds, median over the run; 0 when unknown
 	ClockSkew      *float64 // Prometheus's time() less ours at the query, seconds
 	Warnings       []string // of the queries, verbatim, sorted
+	OtherSLO       string   // says which SLO file was used where it is not the run's own; "" where it is
 	Conditions     map[string]string
 	// ConditionsChanged names, in words, each condition that differed between rounds: another
 	// engine version, a restart of the target. It voids the run.

@@ -16,6 +16,7 @@ const (
 	checkConditions = "conditions"
 	checkThreshold  = "threshold_edges"
 	checkWarnings   = "query_warnings"
+	checkSLO        = "slo_file" // only where another than the run's own was used
 )
 
 // named is how many steps a summary names before it counts the rest.
@@ -42,7 +43,11 @@ func missingEdges(run Run) map[string]string {
 
 // runChecks are the checks that no single step can answer for.
 func runChecks(run Run, missing map[string]string) []Check {
-	return []Check{runState(run), rounds(run), skew(run), conditions(run), thresholds(run, missing), warnings(run)}
+	checks := []Check{runState(run), rounds(run), skew(run), conditions(run), thresholds(run, missing), warnings(run)}
+	if run.OtherSLO != "" {
+		checks = append(checks, Check{checkSLO, Warn, run.OtherSLO})
+	}
+	return checks
 }
 
 func runState(run Run) Check {
