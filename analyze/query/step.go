@@ -62,7 +62,7 @@ func (k stepKey) compare(o stepKey) int {
 }
 
 func phaseRank(phase string) int {
-	order := []string{string(plan.PhaseBaseline), string(plan.PhaseRamp), string(plan.PhaseRecovery)}
+	order := []string{string(plan.PhaseBaseline), string(plan.PhaseRamp), string(plan.PhaseConfirm), string(plan.PhaseRecovery)}
 	if i := slices.Index(order, phase); i >= 0 {
 		return i
 	}

@@ -45,7 +45,8 @@ func ClopperPearson(k, n float64) [2]float64 {
 // dispersion is φ: Pearson's χ² of the rounds' counts about the pooled share, by its degrees of
 // freedom, and at least 1. Requests of one round share batches and neighbours, so rounds differ
 // more than independent requests would; dividing the counts by φ widens every bound accordingly.
-func dispersion(rounds []RoundCount) float64 {
+// least is the least variance of a request to go by, 0 for that of the pooled share alone.
+func dispersion(rounds []RoundCount, least float64) float64 {
 	var bad, total float64
 	for _, r := range rounds {
 		bad += float64(r.Bad)
@@ -55,18 +56,19 @@ func dispersion(rounds []RoundCount) float64 {
 		return 1
 	}
 	p := bad / total
+	variance := math.Max(least, p*(1-p))
 	var chi float64
 	for _, r := range rounds {
 		n := float64(r.Total)
 		d := float64(r.Bad) - n*p
-		chi += d * d / (n * p * (1 - p))
+		chi += d * d / (n * variance)
 	}
 	return math.Max(1, chi/float64(len(rounds)-1))
 }
 
-// meanBound is the one-sided 95 % Student bound of the rounds' mean share, seen as rounds of
+// meanBound is the one-sided 1−alpha Student bound of the rounds' mean share, seen as rounds of
 // equal weight, if there were count of them with the same spread.
-func meanBound(rounds []RoundCount, count int) float64 {
+func meanBound(rounds []RoundCount, count int, alpha float64) float64 {
 	n := float64(len(rounds))
 	var mean float64
 	for _, r := range rounds {
@@ -81,6 +83,6 @@ func meanBound(rounds []RoundCount, count int) float64 {
 		return mean
 	}
 	s := math.Sqrt(squares / (n - 1))
-	t := distuv.StudentsT{Sigma: 1, Nu: float64(count - 1)}.Quantile(1 - Alpha)
+	t := distuv.StudentsT{Sigma: 1, Nu: float64(count - 1)}.Quantile(1 - alpha)
 	return mean + t*s/math.Sqrt(float64(count))
 }

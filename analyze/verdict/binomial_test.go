@@ -110,7 +110,7 @@ func TestDispersion(t *testing.T) {
 		{rounds(7), 1},
 		{rounds(0, 10, 20), 200. / 9 / 2}, // p = 0.1: χ² = 2·10²/(100·0.09), two degrees of freedom
 	} {
-		if got := dispersion(c.rounds); math.Abs(got-c.want) > 1e-12 {
+		if got := dispersion(c.rounds, 0); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("%v: %v, want %v", c.rounds, got, c.want)
 		}
 	}
@@ -118,10 +118,10 @@ func TestDispersion(t *testing.T) {
 
 func TestMeanBound(t *testing.T) {
 	rounds := []RoundCount{{Bad: 1, Total: 100}, {Bad: 2, Total: 100}, {Bad: 3, Total: 100}}
-	if got, want := meanBound(rounds, 3), 0.02+2.919986*0.01/math.Sqrt(3); math.Abs(got-want) > 1e-7 {
+	if got, want := meanBound(rounds, 3, Alpha), 0.02+2.919986*0.01/math.Sqrt(3); math.Abs(got-want) > 1e-7 {
 		t.Errorf("t(.95, 2): %v, want %v", got, want)
 	}
-	if got, want := meanBound(rounds, 5), 0.02+2.131847*0.01/math.Sqrt(5); math.Abs(got-want) > 1e-7 {
+	if got, want := meanBound(rounds, 5, Alpha), 0.02+2.131847*0.01/math.Sqrt(5); math.Abs(got-want) > 1e-7 {
 		t.Errorf("t(.95, 4): %v, want %v", got, want)
 	}
 }

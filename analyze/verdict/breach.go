@@ -27,6 +27,9 @@ func (r *Result) findFirstBreach(run Run) {
 				b.LastOKRate, b.Widened = &s.Rate, false
 			case s.Verdict == OK:
 				b.LastOK, b.Widened = &s.Concurrency, false
+				if run.Search != nil { // it doesn't decide the levels that it only passes
+					b.Undecided = nil
+				}
 			case s.Rate > 0:
 				b.UndecidedRates, b.Widened = append(b.UndecidedRates, s.Rate), true
 			default:
@@ -123,12 +126,17 @@ func (r *Result) setState(run Run, void []string) {
 	for _, i := range ladder {
 		s := r.Steps[i]
 		state := s.Verdict
+		if run.Search != nil && s.Level().Compare(r.highestHeld()) < 0 {
+			state = OK // more load can't mend a service: what held above speaks for it
+		}
 		if _, cut := cutBelow(run, s.Level()); cut && state == NoData && len(s.Rounds) == 0 {
 			continue // what the stop rule kept from being measured decides nothing
 		}
 		by[state] = append(by[state], s.Level())
 	}
 	switch {
+	case r.Search != nil && r.Search.Drift != nil:
+		r.State, r.Reason = Inconclusive, r.Search.Drift.Words()
 	case len(by[Invalid]) > 0:
 		r.State, r.Reason = Invalid, stepsAre(by[Invalid], "void")
 	case len(by[NoData]) > 0:

@@ -13,7 +13,8 @@ const (
 	PhaseBaseline = "baseline"
 	PhaseRamp     = "ramp"
 	PhaseRecovery = "recovery"
-	PhaseVerify   = "verify" // behind the admission limits, after the run
+	PhaseConfirm  = "confirm" // the last ok and the first breach of a search, once more
+	PhaseVerify   = "verify"  // behind the admission limits, after the run
 )
 
 // Judge judges a run: it gates every step of every round, pools the valid rounds of each step,
@@ -50,6 +51,7 @@ func judgeOne(run Run) Result {
 	r.fitIsotonic(run.Objectives)
 	r.takeBackNonMonotone(run.Objectives)
 	r.findFirstBreach(run)
+	r.judgeSearch(run)
 	r.setState(run, failures(void))
 	r.judgeCapacity(run)
 	r.judgePhases(run, failures(void), missing)
@@ -64,7 +66,7 @@ func judgeOne(run Run) Result {
 }
 
 func phaseRank(phase string) int {
-	return slices.Index([]string{PhaseBaseline, PhaseRamp, PhaseRecovery, phase}, phase)
+	return slices.Index([]string{PhaseBaseline, PhaseRamp, PhaseConfirm, PhaseRecovery, phase}, phase)
 }
 
 // failures returns the details of the checks that void the whole run.
@@ -81,6 +83,9 @@ func failures(checks []Check) []string {
 // judgeStep judges one level of one phase over its rounds. void are reasons for which no
 // round of the run counts.
 func judgeStep(run Run, rounds []Step, void []string, missing map[string]string) StepResult {
+	if rounds[0].Phase == PhaseConfirm {
+		run.Search = nil // it is looked at once, and by itself
+	}
 	r := StepResult{Phase: rounds[0].Phase, Concurrency: rounds[0].Concurrency, Rate: rounds[0].Rate, Class: rounds[0].Class}
 	var valid []Step
 	for _, s := range rounds {
@@ -111,7 +116,7 @@ func judgeObjectives(run Run, missing map[string]string, rounds []Step) []Object
 	var cs []counts
 	for _, o := range run.Objectives {
 		if o.perRequest() {
-			result, c := judgeObjective(o, missing[o.Name], rounds)
+			result, c := judgeObjective(o, missing[o.Name], rounds, run.rule())
 			results, cs = append(results, result), append(cs, c)
 		}
 	}

@@ -1,6 +1,9 @@
 package verdict
 
-import "math"
+import (
+	"math"
+	"sort"
+)
 
 // searchLimit bounds the search for the number of requests a decision needs.
 const searchLimit = 10_000_000
@@ -19,10 +22,10 @@ func (c counts) needed(family int) *int64 {
 	case 0: // on the allowance exactly: no sample size tells
 		return nil
 	case -1: // heading for ok
-		if c.over > 0 {
+		if !c.fewOver() {
 			return nil
 		}
-		n, ok := c.search(func(k, n float64) bool { return AtMost(math.Ceil(k)/c.phi, n/c.phi, c.allowance) <= Alpha })
+		n, ok := c.search(func(k, n float64) bool { return AtMost(math.Ceil(k)/c.phi, n/c.phi, c.allowance) <= c.rule.alpha })
 		rounds, ok2 := c.roundsForBound()
 		if !ok || !ok2 {
 			return nil
@@ -33,7 +36,7 @@ func (c counts) needed(family int) *int64 {
 			return nil
 		}
 		n, ok := c.search(func(k, n float64) bool {
-			return AtLeast(math.Floor(k)/c.phi, n/c.phi, c.allowance)*float64(family) <= Alpha
+			return AtLeast(math.Floor(k)/c.phi, n/c.phi, c.allowance)*float64(family) <= c.rule.alpha
 		})
 		if !ok {
 			return nil
@@ -76,13 +79,12 @@ func (c counts) search(decided func(k, n float64) bool) (more float64, ok bool) 
 }
 
 // roundsForBound is the number of rounds with which the Student bound would come under the
-// allowance.
+// allowance. The bound falls with every round.
 func (c counts) roundsForBound() (int, bool) {
 	const most = 1000
-	for n := max(c.rounds(), 2); n <= most; n++ {
-		if meanBound(c.perRound, n) <= c.allowance {
-			return n, true
-		}
-	}
-	return 0, false
+	first := max(c.rounds(), 2)
+	n := first + sort.Search(most-first+1, func(i int) bool {
+		return meanBound(c.perRound, first+i, c.rule.alpha) <= c.allowance
+	})
+	return n, n <= most
 }

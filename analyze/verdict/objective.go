@@ -26,12 +26,17 @@ type counts struct {
 	exact      *big.Rat
 	allowance  float64
 	phi        float64
+	rule       rule
 }
 
 func (c counts) rounds() int { return len(c.perRound) }
 
 // mostOver reports whether at least two thirds of the rounds are over the allowance.
 func (c counts) mostOver() bool { return c.rounds() > 0 && 3*c.over >= 2*c.rounds() }
+
+// fewOver reports whether the rounds over the allowance are few enough for an ok: none, or of the many
+// short rounds of a search the few that chance puts there.
+func (c counts) fewOver() bool { return c.over*c.rule.overOf <= c.rounds()*c.rule.over }
 
 // side compares the pooled share with the allowance, exactly: −1 below, 0 on it, 1 over.
 func (c counts) side() int { return big.NewRat(c.bad, c.total).Cmp(c.exact) }
@@ -48,7 +53,7 @@ func allowance(target string) (*big.Rat, error) {
 
 // judgeObjective counts one objective over the valid rounds of a step and tests it. The breach
 // verdict is left to settle, which knows the other objectives of the step.
-func judgeObjective(o Objective, missing string, rounds []Step) (ObjectiveResult, counts) {
+func judgeObjective(o Objective, missing string, rounds []Step, by rule) (ObjectiveResult, counts) {
 	r := ObjectiveResult{Name: o.Name, Verdict: NoData, Dispersion: 1}
 	exact, err := allowance(o.Target)
 	if err != nil {
@@ -56,7 +61,7 @@ func judgeObjective(o Objective, missing string, rounds []Step) (ObjectiveResult
 		return r, counts{}
 	}
 	r.Allowance, _ = exact.Float64()
-	c := counts{exact: exact, allowance: r.Allowance, phi: 1}
+	c := counts{exact: exact, allowance: r.Allowance, phi: 1, rule: by}
 	if missing != "" {
 		r.Reason = missing
 		return r, c
@@ -90,7 +95,11 @@ func judgeObjective(o Objective, missing string, rounds []Step) (ObjectiveResult
 
 // test fills the statistics of the pooled count.
 func (r *ObjectiveResult) test(c *counts) {
-	c.phi = dispersion(c.perRound)
+	var least float64
+	if c.rule.atLimit {
+		least = c.allowance * (1 - c.allowance)
+	}
+	c.phi = dispersion(c.perRound, least)
 	k, n := float64(c.bad)/c.phi, float64(c.total)/c.phi
 	r.Dispersion, r.EffectiveN = c.phi, n
 	share := float64(c.bad) / float64(c.total)
@@ -134,11 +143,11 @@ func settle(results []ObjectiveResult, cs []counts) {
 func (r *ObjectiveResult) decide(c counts, family int) {
 	zero := int64(0)
 	enough := c.rounds() >= minRounds
-	bound := meanBound(c.perRound, c.rounds())
+	bound := meanBound(c.perRound, c.rounds(), c.rule.alpha)
 	switch {
-	case enough && *r.PBreachAdj <= Alpha && c.mostOver():
+	case enough && *r.PBreachAdj <= c.rule.alpha && c.mostOver():
 		r.Verdict, r.Needed = Breach, &zero
-	case enough && *r.POK <= Alpha && c.over == 0 && bound <= c.allowance:
+	case enough && *r.POK <= c.rule.alpha && c.fewOver() && bound <= c.allowance:
 		r.Verdict, r.Needed = OK, &zero
 	default:
 		r.Verdict = Inconclusive
@@ -154,14 +163,14 @@ func (r *ObjectiveResult) doubts(c counts, family int, bound float64) []string {
 		why = append(why, fmt.Sprintf("%s, a verdict needs %d", count(int64(c.rounds()), "valid round"), minRounds))
 	}
 	switch {
-	case *r.PBreachAdj <= Alpha:
+	case *r.PBreachAdj <= c.rule.alpha:
 		if !c.mostOver() {
 			why = append(why, fmt.Sprintf("too many bad requests overall, but only %d of %d rounds over the allowance", c.over, c.rounds()))
 		}
-	case *r.PBreach <= Alpha:
+	case *r.PBreach <= c.rule.alpha:
 		why = append(why, fmt.Sprintf("a breach by itself (p = %.3g), but not among %d objectives asked together (p = %.3g)", *r.PBreach, family, *r.PBreachAdj))
-	case *r.POK <= Alpha:
-		if c.over > 0 {
+	case *r.POK <= c.rule.alpha:
+		if !c.fewOver() {
 			why = append(why, fmt.Sprintf("held overall, but %d of %d rounds over the allowance of %s", c.over, c.rounds(), percent(c.allowance)))
 		} else if bound > c.allowance {
 			why = append(why, fmt.Sprintf("held overall, but the rounds differ so much that their mean may reach %s, over the allowance of %s", percent(bound), percent(c.allowance)))

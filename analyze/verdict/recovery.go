@@ -225,7 +225,7 @@ func recoveryTime(run Run, after StepResult) (*Interval, bool) {
 func loadEnd(run Run, s Step) (float64, bool) {
 	last, found := 0.0, false
 	for _, o := range run.Steps {
-		if o.Phase == PhaseRamp && o.End != nil && *o.End <= *s.Start+1 && (!found || *o.End > last) {
+		if (o.Phase == PhaseRamp || o.Phase == PhaseConfirm) && o.End != nil && *o.End <= *s.Start+1 && (!found || *o.End > last) {
 			last, found = *o.End, true
 		}
 	}

@@ -60,8 +60,9 @@ type Result struct {
 	State  State
 	Reason string // why there is neither a breach nor a clean ladder; "" otherwise
 
-	FirstBreach  *FirstBreach // nil unless State is breach
-	Steps        []StepResult // baseline, the ladder ascending, recovery
+	FirstBreach  *FirstBreach  // nil unless State is breach
+	Search       *SearchResult // where a search chose the levels
+	Steps        []StepResult  // baseline, the ladder ascending, recovery
 	Capacity     []CapacityResult
 	Phases       []PhaseResult // soak, fluctuations and drills
 	Classes      []ClassResult // where the plan has classes of requests

@@ -13,6 +13,7 @@ type Run struct {
 	Rates      []float64   // rates of the ramp as planned, of an open loop
 	Classes    []Class     // of a mix of requests, as planned; nil where all are alike
 	Rounds     int         // rounds planned; 0 when unknown
+	Search     *Search     // how the levels were chosen, where a search did; nil: they were planned
 	State      string      // of the manifest: running, complete, interrupted; "" without one
 	Reason     string      // the manifest's reason for that state
 	Manifest   bool        // whether a manifest was there to check against
