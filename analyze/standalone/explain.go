@@ -218,11 +218,11 @@ func nextOfSearch(res verdict.Result) []string {
 	case s.Drift != nil:
 		return []string{"the search again, when whatever changed with time has been found, or has settled"}
 	case s.FirstBreach > 0 && !s.Exact && len(s.Open) > 0:
-		return []string{fmt.Sprintf("--search --search.min %d --search.max %d with a larger budget, or with --search.looks %d", max(1, s.LastOK), s.FirstBreach, min(s.Looks+1, search.MaxLooks))}
+		return []string{fmt.Sprintf("--search --search.min %d --search.max %d with a larger budget, or with --search.looks %d", max(1, s.LastOK), s.FirstBreach, min(s.Search.Looks+1, search.MaxLooks))}
 	case res.State == verdict.None:
 		return []string{fmt.Sprintf("--search --search.min %d --search.max %d: nothing broke so far", s.LastOK, 4*s.LastOK)}
 	case res.State == verdict.Inconclusive:
-		return []string{fmt.Sprintf("a larger budget (--search.requests, --search.time), or --search.looks %d", min(s.Looks+1, search.MaxLooks))}
+		return []string{fmt.Sprintf("a larger budget (--search.requests, --search.time), or --search.looks %d", min(s.Search.Looks+1, search.MaxLooks))}
 	}
 	return nil
 }
