@@ -69,19 +69,19 @@ func (s *Search) headline() string {
 	if s == nil {
 		return ""
 	}
-	exact := "The search found no neighbour that held"
+	found := " The search can't say more closely where it lies"
 	if s.Exact {
-		exact = "That is exact"
+		found = " That is exact"
 	}
 	switch {
 	case s.Confirmation == nil:
-		return " " + exact + ", and was not confirmed."
+		return found + "; it was not run once more."
 	case s.Confirmation.Verdict == verdict.Confirmed:
-		return " " + exact + ", and confirmed by running both once more."
+		return found + "; run once more, it was confirmed."
 	case s.Confirmation.Verdict == verdict.Contradicted:
-		return " " + exact + ", but contradicted when it was run once more."
+		return found + "; run once more, it was contradicted."
 	}
-	return " " + exact + "; running it once more left it open."
+	return found + "; run once more, it stayed open."
 }
 
 // searchFacts are the lines of the section about the search.

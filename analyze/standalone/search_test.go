@@ -69,7 +69,7 @@ func TestSearch(t *testing.T) {
 		t.Errorf("%d baselines, %d recoveries, recovery %s", baselines, recoveries, out.Report.Recovery.State)
 	}
 	md, err := os.ReadFile(filepath.Join(j.Dir, record.ReportMD))
-	for _, want := range []string{"That is exact, and confirmed", "## The search", "the first breach is exact", "Confirmation: confirmed"} {
+	for _, want := range []string{"That is exact; run once more, it was confirmed.", "## The search", "the first breach is exact", "Confirmation: confirmed"} {
 		if err != nil || !strings.Contains(string(md), want) {
 			t.Errorf("the report doesn't say %q (%v)", want, err)
 		}
