@@ -170,6 +170,11 @@ func (r ratioRules) burns() []Alert {
 	return alerts
 }
 
+// probeHold bridges the time between two requests of the slowest probe that is sent by default. It must
+// stay well below the waits of recovery objectives, which count how long a page has been firing. What
+// comes and goes over longer times, the Alertmanager's group_interval keeps from being told each time.
+const probeHold = time.Minute
+
 func (r ratioRules) burn(p burnrate.Pair) Alert {
 	limit := p.Limit(r.file.Window, r.objective.Target)
 	over := func(w time.Duration) promexpr.Expr {
@@ -184,8 +189,7 @@ func (r ratioRules) burn(p burnrate.Pair) Alert {
 			span(p.Long), decimal(new(big.Rat).Mul(limit, big.NewRat(100, 1))), span(p.Short), goodMeans(r.objective),
 			decimal(p.Factor(r.file.Window)), span(r.file.Window), lasts(r.file.Window, p)))
 	if r.ratio.Source.Name == signal.Probe {
-		// A probe sends a request now and then: between two bad ones the short window may be empty.
-		a.Rule.KeepFiringFor = model.Duration(p.Short)
+		a.Rule.KeepFiringFor = model.Duration(probeHold)
 	}
 	return a
 }

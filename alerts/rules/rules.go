@@ -48,6 +48,7 @@ func Make(f *slo.File, opts Options) (*Set, error) {
 		return nil, &strictyaml.Error{Problems: problems}
 	}
 	m.timeoutsAreFailures()
+	m.engine(&watched)
 	m.targets(watched)
 	return m.set, nil
 }

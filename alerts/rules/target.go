@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,21 @@ func (w *watch) add(s sli.Source, o slo.Objective) {
 	}
 	w.first[s.Name] = o
 	w.sources = append(w.sources, s)
+}
+
+// engine watches the engine that the file selects, also where no objective is read from it by name: users
+// may be judged through the probe, and an expression doesn't say where its series come from. Its owner
+// is that of the first service objective, or of the first objective of all.
+func (m maker) engine(w *watch) {
+	if len(m.file.Selectors.Engine) == 0 {
+		return
+	}
+	owned := slices.DeleteFunc(slices.Clone(m.file.Objectives), func(o slo.Objective) bool { return !o.Alerts() })
+	if len(owned) == 0 {
+		return
+	}
+	first := max(0, slices.IndexFunc(owned, func(o slo.Objective) bool { return o.Layer == slo.Service }))
+	w.add(sli.Source{Name: signal.SourceEngine, Matchers: m.file.Selectors.Engine}, owned[first])
 }
 
 // Waits before a source counts as gone: longer than a restart's scrape that fails.

@@ -155,6 +155,7 @@ func probe(ok, failed func(int) float64) []promplay.Series {
 	}
 	return []promplay.Series{
 		series("up", map[string]string{"job": "probe", "instance": "p:1"}, func(int) float64 { return 1 }),
+		series("up", map[string]string{"job": "serving", "instance": "a:1"}, func(int) float64 { return 1 }),
 		series("loadgen_requests_total", set("ok"), ok), series("loadgen_requests_total", set("dropped"), failed),
 	}
 }
@@ -179,6 +180,27 @@ func TestProbeIsNotMuted(t *testing.T) {
 	got := strings.Join(p.Firing(), "; ")
 	if !strings.Contains(got, "FirstbreachErrorBudgetBurn success critical 1h") {
 		t.Errorf("three failed probes in a row: %q", got)
+	}
+}
+
+// The engine that the file selects is watched where users are judged through the probe, too.
+func TestEngineBehindAProbe(t *testing.T) {
+	p := promplay.New(t, ruleText(t, "probe", success))
+	page := probe(promplay.Counter(2), promplay.Counter(0))
+	page[1].At = func(m int) float64 {
+		if m < 10 {
+			return 1
+		}
+		return 0
+	}
+	p.Run(9, page...)
+	if got := p.Firing(); len(got) > 0 {
+		t.Errorf("fires while all is well: %v", got)
+	}
+	p = promplay.New(t, ruleText(t, "probe", success))
+	p.Run(14, page...)
+	if diff := cmp.Diff([]string{"FirstbreachTargetDown success critical"}, p.Firing()); diff != "" {
+		t.Error(diff)
 	}
 }
 
