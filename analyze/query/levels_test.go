@@ -80,9 +80,13 @@ func TestProgress(t *testing.T) {
 	last := &m.Steps[len(m.Steps)-1]
 	last.Name, last.Events = "cut", []record.Event{{Event: "drill", StartedAt: w.time(soak.start + 2), EndedAt: w.time(soak.start + 2.5), Error: "exit status 1"}}
 	last.Load = &level.Curve{Shape: level.Square, Low: 1, High: 4, Period: 4}
+	last.Trace = &record.Replay{Rate: 2.5, Busiest: 4, InputTokens: 900, OutputTokens: 80}
 	url := w.serve()
 	run, _ := load(t, query.Options{URL: url, SLO: sloFile(t), Manifest: m})
 	for _, s := range run.Steps {
+		if want := s.Concurrency; s.MostInFlight != want {
+			t.Errorf("%s: %d in flight at most, want %d", s.Phase, s.MostInFlight, want)
+		}
 		if s.Phase != "soak" {
 			if got := s.Progress != nil; got != (s.Phase != "baseline") {
 				t.Errorf("%s has its counts at each scrape: %v", s.Phase, got)
@@ -108,6 +112,9 @@ func TestProgress(t *testing.T) {
 		}
 		if s.Name != "cut" || len(s.Events) != 1 || s.Events[0].Event != "drill" || s.Events[0].Error != "exit status 1" || s.Load == nil || s.Load.Period != 4 {
 			t.Fatalf("%q, events %+v, load %+v", s.Name, s.Events, s.Load)
+		}
+		if s.Trace == nil || *s.Trace != (verdict.Trace{Rate: 2.5, Busiest: 4, InputTokens: 900, OutputTokens: 80}) {
+			t.Errorf("trace %+v", s.Trace)
 		}
 		near(t, "begin of the drill", s.Events[0].From, w.t0+soak.start+2)
 		near(t, "end of the drill", s.Events[0].To, w.t0+soak.start+2.5)

@@ -239,6 +239,9 @@ func (l *loader) addManifestSteps() {
 		s := l.stepOf(manifestKey(ms))
 		s.Unscraped, s.Stopped, s.Limited = ms.Unscraped, ms.Stopped, slices.Clone(ms.Limited)
 		s.Name, s.Load = ms.Name, ms.Load
+		if t := ms.Trace; t != nil {
+			s.Trace = &verdict.Trace{Rate: t.Rate, Busiest: t.Busiest, InputTokens: t.InputTokens, OutputTokens: t.OutputTokens}
+		}
 		for _, e := range ms.Events {
 			s.Events = append(s.Events, verdict.Event{Event: e.Event, From: unix(e.StartedAt), To: unix(e.EndedAt), Error: e.Error})
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"firstbreach/analyze/verdict"
 	"firstbreach/internal/promexpr"
 	"firstbreach/internal/signal"
 	"firstbreach/loadgen/record"
@@ -206,6 +207,7 @@ func (l *loader) takeScrapes(a answer) error {
 		if s.Start == nil || s.End == nil {
 			continue
 		}
+		s.MostInFlight = mostInFlight(points(samples), s.Step)
 		from, to := window(points(samples), *s.Start, *s.End)
 		scrapes[s] = append(scrapes[s], to-from)
 	}
@@ -219,6 +221,19 @@ func (l *loader) takeScrapes(a answer) error {
 		}
 	}
 	return nil
+}
+
+// mostInFlight is the greatest number of requests in flight at a scrape of the measure window.
+func mostInFlight(samples []verdict.Point, s verdict.Step) int {
+	if s.MeasureFrom == nil || s.MeasureTo == nil {
+		return 0
+	}
+	most := 0.0
+	from, to := window(samples, *s.MeasureFrom, *s.MeasureTo)
+	for _, p := range samples[from:to] {
+		most = max(most, p.V)
+	}
+	return int(most)
 }
 
 // interval is the median time between two scrapes of one series, in seconds; 0 when none was

@@ -50,7 +50,7 @@ type Document struct {
 	Steps       []Step            `json:"steps"`
 	Capacity    []Capacity        `json:"capacity"`
 	Classes     []Class           `json:"classes,omitempty"` // a verdict for each class of requests
-	Phases      []Phase           `json:"phases,omitempty"`  // soak, fluctuations, drills
+	Phases      []Phase           `json:"phases,omitempty"`  // soak, fluctuations, trace, drills
 	Search      *Search           `json:"search,omitempty"`  // where a search chose the levels
 	Recovery    *Recovery         `json:"recovery"`
 	Saturation  []Saturation      `json:"saturation"`

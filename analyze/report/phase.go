@@ -8,17 +8,17 @@ import (
 	"firstbreach/internal/level"
 )
 
-// Phase is a soak, a fluctuation or a drill, which came once after the rounds: did what the ladder
+// Phase is a soak, a fluctuation, a trace or a drill, which came once after the rounds: did what the ladder
 // showed hold in it, and how long was it until the service was back?
 type Phase struct {
 	Phase       string        `json:"phase"`
 	Step        int           `json:"step"`
 	Class       string        `json:"class,omitempty"`       // of the requests
-	Name        string        `json:"name,omitempty"`        // of a drill
+	Name        string        `json:"name,omitempty"`        // of a drill, or a trace
 	Shape       string        `json:"shape,omitempty"`       // of a fluctuation: square, spike, sine
 	Concurrency int           `json:"concurrency,omitempty"` // the highest
 	Rate        float64       `json:"rate,omitempty"`        // the highest, in requests per second
-	Low         string        `json:"low,omitempty"`         // the lowest level of a fluctuation, as text
+	Low         string        `json:"low,omitempty"`         // the lowest level of a fluctuation, or the mean of a trace, as text
 	Held        verdict.State `json:"held"`                  // held, not_held, undecided
 	Reasons     []string      `json:"reasons"`
 	Back        *Back         `json:"back"` // null: it can't be said

@@ -19,6 +19,7 @@ func TestPhases(t *testing.T) {
 		{Phase: verdict.PhaseSoak, Step: 1, Low: level.Level{Concurrency: 4}, High: level.Level{Concurrency: 4}, Held: verdict.Held},
 		{Phase: verdict.PhaseFluctuation, Step: 1, Shape: level.Spike, Low: level.Level{Rate: 2}, High: level.Level{Rate: 20}, Held: verdict.NotHeld,
 			Reasons: []string{"high: ok at rate 20/s, where the ladder says breach"}, Back: &verdict.Back{After: "the load fell"}, Parts: []verdict.PartResult{part}},
+		{Phase: verdict.PhaseTrace, Step: 1, Name: "conversation.jsonl", Low: level.Level{Rate: 2}, High: level.Level{Rate: 9}, Held: verdict.Held},
 		{Phase: verdict.PhaseDrill, Step: 1, Name: "restart", Low: level.Level{Concurrency: 2}, High: level.Level{Concurrency: 2}, Held: verdict.Held,
 			Back: &verdict.Back{After: "the drill began", Left: true, From: 11.5, To: 12.5}},
 		{Phase: verdict.PhaseDrill, Step: 2, Name: "cut", Low: level.Level{Concurrency: 2}, High: level.Level{Concurrency: 2}, Held: verdict.Undecided,
@@ -38,7 +39,7 @@ func TestPhases(t *testing.T) {
 	}
 	for file, wants := range map[string][]string{
 		"json":  {`"held": "not_held"`, `"low": "2/s"`, `"shape": "spike"`, `"from": 11.5`, `"to": 12.5`, `"censored": true`},
-		"md":    {"## After the rounds: did it hold?", "spike fluctuation", "rate 2/s to 20/s", "it never left", "11.5 s to 12.5 s after the drill began", "not within 29 s after it was undone", "drill restart", "1 of 400"},
+		"md":    {"## After the rounds: did it hold?", "spike fluctuation", "rate 2/s to 20/s", "it never left", "11.5 s to 12.5 s after the drill began", "not within 29 s after it was undone", "drill restart", "1 of 400", "trace conversation.jsonl", "rate 2/s to 9/s"},
 		"html":  {"After the rounds: did it hold?", "drill restart"},
 		"junit": {`name="spike fluctuation at rate 2/s to 20/s: the ladder&#39;s conclusion holds"`, `type="not_held"`, `<skipped message="undecided: too few">`},
 	} {

@@ -152,6 +152,11 @@ func afterText(p *plan.Plan, s plan.Stage) string {
 		c := p.Fluctuations[s.Step-1].Curve
 		low, high := c.Levels()
 		return fmt.Sprintf("%s of a %s between %s and %s", length, c.Shape, low.Words(), high)
+	case plan.PhaseTrace:
+		t := p.Trace
+		in, out := t.MeanTokens()
+		return fmt.Sprintf("a replay of %d requests of %s in %s (%s, %.4g input and %.4g output tokens on average)", len(t.Requests), filepath.Base(t.File),
+			length.Round(time.Second), s.Level().Words(), in, out)
 	case plan.PhaseDrill:
 		d := p.Drills[s.Step-1]
 		return fmt.Sprintf("the drill %s at %s of %s at %s", d.Name, d.At, length, s.Level().Words())

@@ -56,6 +56,7 @@ func gate(run Run, s Step) []Check {
 	switch {
 	case !(s.window() > 0) || measuredOf(s).Requests == 0: // NaN included
 	case s.Phase == PhaseDrill: // what is done to the target changes what is in flight
+	case s.Phase == PhaseTrace: // its rate is another one at every moment; that all of it was sent is in the manifest
 	case s.Rate > 0:
 		checks = append(checks, arrivals(s))
 	case s.Load != nil:

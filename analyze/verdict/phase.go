@@ -3,6 +3,7 @@ package verdict
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"firstbreach/internal/level"
@@ -13,11 +14,12 @@ import (
 const (
 	PhaseSoak        = "soak"
 	PhaseFluctuation = "fluctuation"
+	PhaseTrace       = "trace"
 	PhaseDrill       = "drill"
 )
 
 // AfterPhases lists the phases that come once, after the rounds.
-func AfterPhases() []string { return []string{PhaseSoak, PhaseFluctuation, PhaseDrill} }
+func AfterPhases() []string { return []string{PhaseSoak, PhaseFluctuation, PhaseTrace, PhaseDrill} }
 
 // IsAfter reports whether a phase comes once, after the rounds.
 func IsAfter(phase string) bool { return slices.Contains(AfterPhases(), phase) }
@@ -27,9 +29,9 @@ type PhaseResult struct {
 	Phase     string
 	Step      int
 	Class     string      // of the requests; "" where the plan has none
-	Name      string      // of a drill
+	Name      string      // of a drill, or a trace
 	Shape     string      // of a fluctuation
-	Low, High level.Level // the same where the load was held
+	Low, High level.Level // the same where the load was held; of a trace the mean and the highest
 	Held      State       // held, not_held, undecided: did the ladder's conclusion hold in it?
 	Reasons   []string
 	Parts     []PartResult
@@ -107,6 +109,8 @@ func (j *phaseJudge) judge(void []string) {
 		j.soak()
 	case PhaseFluctuation:
 		j.fluctuation()
+	case PhaseTrace:
+		j.trace()
 	default:
 		j.drill()
 	}
@@ -125,9 +129,20 @@ const (
 )
 
 func (j *phaseJudge) soak() {
-	from, to := *j.step.MeasureFrom, *j.step.MeasureTo
+	p := j.whole(j.step.Level())
+	j.untilBack()
+	j.conclude(p)
+}
+
+// whole judges all of the phase.
+func (j *phaseJudge) whole(at level.Level) PartResult {
 	parts := int(j.out.Round.Measured.Requests / requestsPerPart)
-	p := j.part("whole", j.step.Level(), cut(span{from, to}, min(max(parts, leastParts), mostParts)))
+	return j.part("whole", at, cut(span{*j.step.MeasureFrom, *j.step.MeasureTo}, min(max(parts, leastParts), mostParts)))
+}
+
+// untilBack finds how long it took from when the service first broke until it was back.
+func (j *phaseJudge) untilBack() {
+	from, to := *j.step.MeasureFrom, *j.step.MeasureTo
 	if b := j.step.back(j.run.Objectives, from, from, to); b != nil && !b.Left {
 		j.out.Back = b
 	}
@@ -136,7 +151,50 @@ func (j *phaseJudge) soak() {
 			j.out.Back.After = "it first broke"
 		}
 	}
-	j.conclude(p)
+}
+
+// trace judges a recorded load, which is another one at every moment. The ladder says that it holds where
+// it does so of the highest load in it, and that it breaks where it does so of the mean. A ladder of
+// rates is compared with the rates of the trace, one of concurrencies with what was in flight.
+func (j *phaseJudge) trace() {
+	mean, most, ok := j.traced()
+	if !ok {
+		j.undecided("what of the trace was replayed is only in the manifest: give the run directory with --run")
+		return
+	}
+	j.out.Low, j.out.High = mean, most
+	j.untilBack()
+	switch {
+	case j.result.expected(mean) == Breach:
+		j.conclude(j.whole(mean))
+	case j.result.expected(most) == OK:
+		j.conclude(j.whole(most))
+	default:
+		p := j.whole(most)
+		p.Expected = Inconclusive
+		j.out.Parts = []PartResult{p}
+		j.undecided(fmt.Sprintf("the ladder concludes nothing for a load of %s on average and %s at most", mean.Words(), most))
+	}
+	if t := j.step.Trace; j.out.Held == NotHeld && t != nil {
+		j.out.Reasons = append(j.out.Reasons, fmt.Sprintf("a request of the trace has %.4g input and %.4g output tokens on average; one of the ladder: %s, %s output tokens",
+			t.InputTokens, t.OutputTokens, j.run.Conditions["prompts"], j.run.Conditions["output_tokens"]))
+	}
+}
+
+// traced is the mean and the highest load of a trace, of the ladder's kind.
+func (j *phaseJudge) traced() (mean, most level.Level, ok bool) {
+	if t := j.step.Trace; len(j.run.Rates) > 0 {
+		if t == nil {
+			return mean, most, false
+		}
+		return level.Level{Rate: t.Rate}, level.Level{Rate: t.Busiest}, true
+	}
+	s := j.step
+	if s.Mix != nil {
+		s = *s.Mix
+	}
+	n := int(math.Ceil(s.InFlightSeconds / s.window()))
+	return level.Level{Concurrency: n}, level.Level{Concurrency: max(n, s.MostInFlight)}, true
 }
 
 // fluctuation judges the low and the high times of a load that changes apart. What is low is counted

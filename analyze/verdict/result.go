@@ -64,7 +64,7 @@ type Result struct {
 	Search       *SearchResult // where a search chose the levels
 	Steps        []StepResult  // baseline, the ladder ascending, recovery
 	Capacity     []CapacityResult
-	Phases       []PhaseResult // soak, fluctuations and drills
+	Phases       []PhaseResult // soak, fluctuations, trace and drills
 	Classes      []ClassResult // where the plan has classes of requests
 	Scaling      *Scaling
 	TradeOffs    []TradeOff   // between neighbouring steps of the ladder

@@ -78,7 +78,8 @@ type Step struct {
 	Class                              string   // of the requests; "" where the plan has no classes
 	Start, MeasureFrom, MeasureTo, End *float64 // from the step-edge series
 
-	Name   string       // of a drill
+	Name   string       // of a drill, or a trace
+	Trace  *Trace       // of the replay of one
 	Load   *level.Curve // how a fluctuating load goes; nil where it is held
 	Events []Event      // what was done to the target
 
@@ -107,6 +108,7 @@ type Step struct {
 	Scrapes          int     // scrapes that hold the step, between Start and End
 	ScrapesExpected  int     // by the scrape interval
 	InFlightSeconds  float64 // integral over the measure window
+	MostInFlight     int     // at any scrape of the measure window
 	OccupancySeconds float64 // sum over measured requests, sent → connection free
 
 	OutputTokens, PromptTokens, CachedPromptTokens int64
@@ -116,6 +118,12 @@ type Step struct {
 	TTFT, E2E, TPOT Quantiles // of this round alone
 
 	Readings map[string]Reading // service and resource signals by catalogue name
+}
+
+// Trace is what of a trace was replayed.
+type Trace struct {
+	Rate, Busiest             float64 // requests due in a second: the mean, and over the busiest ten seconds
+	InputTokens, OutputTokens float64 // on average
 }
 
 // Event is something that was done to the target during a step: a drill, or what undid it.

@@ -76,10 +76,10 @@ func (f Fluctuate) slotDue(s *session, slot int, due *time.Time) bool {
 
 // schedule gives the times at which requests are due: one for each unit of the rate's integral, or, for
 // Poisson arrivals, for each exponential draw of it.
-func (f Fluctuate) schedule(s *session, start time.Time) func() time.Duration {
+func (f Fluctuate) schedule(s *session, start time.Time) func() (time.Duration, bool) {
 	random := rand.New(rand.NewPCG(f.Seed[0], f.Seed[1]))
 	at, first := time.Duration(0), true
-	return func() time.Duration {
+	return func() (time.Duration, bool) {
 		need := 1.0
 		if f.Poisson {
 			need = random.ExpFloat64()
@@ -100,6 +100,6 @@ func (f Fluctuate) schedule(s *session, start time.Time) func() time.Duration {
 			at += inSeconds(need / rate)
 			need = 0
 		}
-		return at
+		return at, true
 	}
 }

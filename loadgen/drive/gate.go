@@ -211,6 +211,19 @@ func (g *gate) tooLong() {
 	g.endMeasure(time.Now())
 }
 
+// exhausted ends measuring because there is nothing more to send.
+func (g *gate) exhausted() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.closed:
+	case g.window == record.Warmup:
+		g.cut(time.Now(), fmt.Sprintf("there were no more requests before the warm-up of %d was over", g.step.Warmup))
+	case g.window == record.Measure:
+		g.endMeasure(time.Now())
+	}
+}
+
 // interrupt ends the sending from outside.
 func (g *gate) interrupt(why string) {
 	g.mu.Lock()

@@ -36,35 +36,40 @@ func (o Open) Drive(ctx context.Context, step Step) (Summary, error) {
 
 // schedule returns a function that gives the time of each request since the beginning, one after the
 // other. The times are computed from the beginning, so that nothing adds up.
-func (o Open) schedule(*session, time.Time) func() time.Duration {
+func (o Open) schedule(*session, time.Time) func() (time.Duration, bool) {
 	if !o.Poisson {
 		n := -1.0
-		return func() time.Duration {
+		return func() (time.Duration, bool) {
 			n++
-			return inSeconds(n / o.Rate)
+			return inSeconds(n / o.Rate), true
 		}
 	}
 	random := rand.New(rand.NewPCG(o.Seed[0], o.Seed[1]))
 	sum := 0.0
-	return func() time.Duration {
+	return func() (time.Duration, bool) {
 		sum += random.ExpFloat64() / o.Rate
-		return inSeconds(sum)
+		return inSeconds(sum), true
 	}
 }
 
 func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// arrive sends requests at the times of a schedule, until the step is over. The schedule is made for a
-// session and its beginning, and gives the times since then.
-func arrive(ctx context.Context, step Step, maxInFlight int, schedule func(s *session, start time.Time) func() time.Duration) (Summary, error) {
+// arrive sends requests at the times of a schedule, until the step or the schedule is over. The schedule
+// is made for a session and its beginning, and gives the times since then as long as there are any.
+func arrive(ctx context.Context, step Step, maxInFlight int, schedule func(s *session, start time.Time) func() (time.Duration, bool)) (Summary, error) {
 	s := open(ctx, step, maxInFlight)
 	start := time.Now()
 	next := schedule(s, start)
 	var inFlight atomic.Int64 // raised here alone, so that it never passes the limit
 	var flying sync.WaitGroup
 	for n := 0; ; n++ {
+		at, more := next()
+		if !more {
+			s.gate.exhausted()
+			break
+		}
 		class, body := step.class(n), step.Body(n)
-		due := start.Add(next())
+		due := start.Add(at)
 		if !s.waitUntil(due) {
 			break
 		}

@@ -78,7 +78,7 @@ type reader struct {
 }
 
 func (r *reader) read(root strictyaml.Value) {
-	m := root.Map("apiVersion", "environment", "target", "fixed", "classes", "rounds", "baseline", "ramp", "recovery", "soak", "fluctuation", "drills",
+	m := root.Map("apiVersion", "environment", "target", "fixed", "classes", "rounds", "baseline", "ramp", "recovery", "soak", "fluctuation", "trace", "drills",
 		"step", "cooldown", "timeouts", "stop", "restore")
 	if !root.IsMap() {
 		return
@@ -100,6 +100,7 @@ func (r *reader) read(root strictyaml.Value) {
 	r.level(m.Get("recovery"), &p.Recovery)
 	r.soak(m.Get("soak"))
 	r.fluctuations(m.Get("fluctuation"))
+	r.trace(m.Get("trace"))
 	r.drills(m.Get("drills"))
 	r.step(m.Get("step"))
 	readDuration(m.Get("cooldown"), &p.Cooldown)

@@ -56,7 +56,7 @@ const (
 	minPhase        = 10 * time.Second
 )
 
-// After lists what is run once, after the rounds: soak, fluctuations, drills. Their round is 1.
+// After lists what is run once, after the rounds: soak, fluctuations, trace, drills. Their round is 1.
 func (p *Plan) After() []Stage {
 	var stages []Stage
 	add := func(phase Phase, step int, l HeldLoad) {
@@ -67,6 +67,9 @@ func (p *Plan) After() []Stage {
 	}
 	for i, f := range p.Fluctuations {
 		add(PhaseFluctuation, i+1, f.HeldLoad)
+	}
+	if p.Trace != nil {
+		add(PhaseTrace, 1, p.Trace.HeldLoad)
 	}
 	for i, d := range p.Drills {
 		add(PhaseDrill, i+1, d.HeldLoad)
@@ -81,6 +84,8 @@ func (p *Plan) Held(s Stage) HeldLoad {
 		return p.Soak.HeldLoad
 	case PhaseFluctuation:
 		return p.Fluctuations[s.Step-1].HeldLoad
+	case PhaseTrace:
+		return p.Trace.HeldLoad
 	case PhaseDrill:
 		return p.Drills[s.Step-1].HeldLoad
 	case PhaseVerify:
@@ -96,6 +101,8 @@ func (p *Plan) Bounds(s Stage) Step {
 		return Step{Duration: p.Soak.Duration}
 	case PhaseFluctuation:
 		return Step{Duration: p.Fluctuations[s.Step-1].Duration}
+	case PhaseTrace:
+		return Step{Duration: p.Trace.Duration()}
 	case PhaseDrill:
 		return Step{Duration: p.Drills[s.Step-1].Duration}
 	case PhaseVerify:

@@ -42,6 +42,7 @@ type Plan struct {
 	// What comes once, after the rounds.
 	Soak         *Soak // nil: none
 	Fluctuations []Fluctuation
+	Trace        *Trace // nil: none
 	Drills       []Drill
 	Verification *Verification // not from a file: see Through
 

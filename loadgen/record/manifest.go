@@ -83,8 +83,9 @@ type ManifestStep struct {
 	Rate        float64           `json:"rate,omitempty"`  // requests per second; only in an open loop
 	Class       string            `json:"class,omitempty"` // of the requests; only where the plan has classes
 	Shard       string            `json:"shard,omitempty"` // of the load generators; only where there are several
-	Name        string            `json:"name,omitempty"`  // of a drill
+	Name        string            `json:"name,omitempty"`  // of a drill, or a trace
 	Load        *level.Curve      `json:"load,omitempty"`  // how a fluctuating load goes
+	Trace       *Replay           `json:"trace,omitempty"` // what of a trace is replayed
 	Events      []Event           `json:"events,omitempty"`
 	StartedAt   time.Time         `json:"started_at"`
 	MeasureFrom *time.Time        `json:"measure_from"`              // first measured request sent
@@ -109,6 +110,21 @@ type ManifestClass struct {
 	Priority    *int     `json:"priority,omitempty"`
 	MaxInFlight int      `json:"max_in_flight,omitempty"`
 	Objectives  []string `json:"objectives,omitempty"` // that it is held to; left out: all
+}
+
+// Replay is what of a trace is replayed.
+type Replay struct {
+	Format       string  `json:"format"`
+	SHA256       string  `json:"sha256"` // over times and lengths, as they are replayed
+	Speed        float64 `json:"speed"`
+	Requests     int     `json:"requests"`
+	Duration     float64 `json:"duration_s"`
+	Rate         float64 `json:"rate"`          // the mean, in requests per second
+	Busiest      float64 `json:"busiest_rate"`  // over the ten seconds in which most are due
+	InputTokens  float64 `json:"input_tokens"`  // on average
+	OutputTokens float64 `json:"output_tokens"` // on average, as they are asked for
+	Cut          int     `json:"cut"`           // requests that were made shorter than in the file
+	OutputLength string  `json:"output_length"` // whether answers are held to their length
 }
 
 // Event is something that was done to the target during a step.

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"firstbreach/loadgen/drive"
@@ -10,7 +11,7 @@ import (
 	"firstbreach/loadgen/record"
 )
 
-// after runs what comes once after the rounds: soak, fluctuations and drills. None of them keeps the
+// after runs what comes once after the rounds: soak, fluctuations, trace and drills. None of them keeps the
 // others from being run but what ends the run.
 func (r *Runner) after(ctx context.Context) error {
 	stages := r.opts.Plan.After()
@@ -45,8 +46,21 @@ func (r *Runner) describe(s *record.ManifestStep) {
 	case plan.PhaseFluctuation:
 		c := r.opts.Plan.Fluctuations[s.Step-1].Curve
 		s.Load = &c
+	case plan.PhaseTrace:
+		s.Name, s.Trace = filepath.Base(r.opts.Plan.Trace.File), replayOf(r.opts.Plan)
 	case plan.PhaseDrill:
 		s.Name = r.opts.Plan.Drills[s.Step-1].Name
+	}
+}
+
+// replayOf says what is replayed.
+func replayOf(p *plan.Plan) *record.Replay {
+	t := p.Trace
+	in, out := t.MeanTokens()
+	return &record.Replay{
+		Format: string(t.Format), SHA256: t.SHA256(), Speed: t.Speed, Requests: len(t.Requests), Duration: t.Duration().Seconds(),
+		Rate: t.Rate, Busiest: t.Busiest, InputTokens: in, OutputTokens: out, Cut: t.Cut,
+		OutputLength: outputLength(p.Target.API, t.IgnoreEOS),
 	}
 }
 

@@ -50,7 +50,7 @@ func (r *Runner) conditions(ctx context.Context) map[string]string {
 	if p.Target.TLS.InsecureSkipVerify {
 		c["tls_verification"] = "off"
 	}
-	c["output_length"] = outputLength(p)
+	c["output_length"] = outputLength(p.Target.API, p.Fixed.IgnoreEOS)
 	maps.Copy(c, r.targetConditions(ctx))
 	return c
 }
@@ -70,11 +70,11 @@ func (r *Runner) targetConditions(ctx context.Context) map[string]string {
 }
 
 // outputLength says whether the answers are as long as the plan says.
-func outputLength(p *plan.Plan) string {
+func outputLength(api string, ignoreEOS bool) string {
 	switch {
-	case !p.Fixed.IgnoreEOS:
+	case !ignoreEOS:
 		return "at most output_tokens"
-	case p.Target.API == plan.OllamaChat || p.Target.API == plan.OllamaGenerate:
+	case api == plan.OllamaChat || api == plan.OllamaGenerate:
 		return "at most output_tokens: the API can't hold it"
 	}
 	return "held by ignore_eos and min_tokens"

@@ -11,12 +11,18 @@ import (
 	"firstbreach/loadgen/wire"
 )
 
-// reachTime bounds the one request before a run.
-const reachTime = 15 * time.Second
+// reachTime bounds the one request before a run; reachTraceTime that of a trace, which may be long: what
+// a server complains of it says at once.
+const (
+	reachTime      = 15 * time.Second
+	reachTraceTime = 3 * time.Second
+)
 
 // Reach sends the target one request of the plan and returns an error, with what to change, when its
 // answer shows that no other would fare better: nothing listens there, it is no such server, it doesn't know
 // the model or the key. Every step would fail then, which would read like a breach at the lowest load.
+//
+// Of a trace the longest request is sent as well, because it may be longer than the model's context.
 //
 // Whatever takes longer than reachTime, such as loading the model first, is not waited for. Whatever load may be to blame for, a refusal, a timeout, an error of the server, is left to be measured.
 func Reach(ctx context.Context, p *plan.Plan, runID string) error {
@@ -25,14 +31,29 @@ func Reach(ctx context.Context, p *plan.Plan, runID string) error {
 		return err
 	}
 	defer t.Close()
-	ctx, cancel := context.WithTimeout(ctx, reachTime)
+	if err := reach(ctx, p, t, plan.Stage{Phase: plan.PhaseBaseline}, 0, reachTime); err != nil || p.Trace == nil {
+		return err
+	}
+	return reach(ctx, p, t, plan.Stage{Phase: plan.PhaseTrace, Round: 1, Step: 1}, p.Trace.Longest(), reachTraceTime)
+}
+
+// reach sends one request and looks at its answer.
+func reach(ctx context.Context, p *plan.Plan, t Target, s plan.Stage, n int, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	res := t.Do(ctx, t.Body(plan.Stage{Phase: plan.PhaseBaseline}, 0))
+	res := t.Do(ctx, t.Body(s, n))
 	fix := hopeless(res)
 	if fix == "" || ctx.Err() != nil {
 		return nil
 	}
-	return fmt.Errorf("target %s fails a single request, so nothing was started: %s (fix: %s)", p.Target.URL, res.Error, fix)
+	what := "a single request"
+	if s.Phase == plan.PhaseTrace {
+		what = fmt.Sprintf("the longest request of the trace (%d input and %d output tokens)", p.Trace.Requests[n].Input, p.Trace.Requests[n].Output)
+		if res.Outcome == wire.ClientError {
+			fix = "write trace.max_input_tokens and trace.max_output_tokens where the model's context is shorter, and trace.ignore_eos: false for a server that doesn't know it"
+		}
+	}
+	return fmt.Errorf("target %s fails %s, so nothing was started: %s (fix: %s)", p.Target.URL, what, res.Error, fix)
 }
 
 // hopeless says what to do about an answer that load has nothing to do with; "" for any other.

@@ -157,6 +157,12 @@ func (r *Runner) shape(s plan.Stage) (shape drive.Shape, warmup int) {
 		low, _ := c.Levels()
 		return drive.Fluctuate{Curve: c, Poisson: held.Arrivals != plan.Constant, MaxInFlight: held.MaxInFlight, Seed: seedOf(r.opts.Plan.Fixed.Seed, s)},
 			r.inFlight(low, held.MaxInFlight)
+	case plan.PhaseTrace:
+		times := make([]time.Duration, len(r.opts.Plan.Trace.Requests))
+		for i, q := range r.opts.Plan.Trace.Requests {
+			times[i] = q.At
+		}
+		return drive.Replay{Times: times, MaxInFlight: held.MaxInFlight}, r.inFlight(s.Level(), held.MaxInFlight)
 	case plan.PhaseDrill:
 		load := r.holding(s, held)
 		if closed, ok := load.(drive.Closed); ok {

@@ -13,6 +13,8 @@ type wireTarget struct {
 	client  *wire.Client
 	dialect wire.Dialect
 	prompts *plan.PromptSet
+	trace   *plan.TracePrompts // nil: the plan has none
+	holds   bool               // the trace's answers go on to their length
 	sha256  string
 	ask     wire.Request // but for the prompt
 }
@@ -45,14 +47,18 @@ func NewTarget(p *plan.Plan, runID string) (Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &wireTarget{
+	t := &wireTarget{
 		client: client, dialect: dialect, prompts: prompts, sha256: prompts.SHA256(),
 		ask: wire.Request{
 			Model: p.Target.Model, OutputTokens: p.Fixed.OutputTokens, ContextLength: p.Fixed.ContextLength,
 			Temperature: p.Fixed.Temperature, Seed: p.Fixed.Seed, Priority: p.Fixed.Priority,
 			IgnoreEOS: p.Fixed.IgnoreEOS,
 		},
-	}, nil
+	}
+	if p.Trace != nil {
+		t.trace, t.holds = p.Trace.Prompts(p.Fixed.Seed, runID), p.Trace.IgnoreEOS
+	}
+	return t, nil
 }
 
 // highest is the greatest number of requests that a plan may have in flight.
@@ -82,6 +88,10 @@ func (t *wireTarget) Reads() wire.Reads { return t.client.Reads() }
 // Body implements Target.
 func (t *wireTarget) Body(s plan.Stage, n int) []byte {
 	ask := t.ask
+	if s.Phase == plan.PhaseTrace {
+		ask.Prompt, ask.OutputTokens, ask.IgnoreEOS = t.trace.Prompt(n), t.trace.OutputTokens(n), t.holds
+		return t.dialect.Body(ask)
+	}
 	ask.Prompt = t.prompts.Prompt(s.Phase, s.Round, s.Step, n)
 	for _, turn := range t.prompts.Conversation(s.Phase, s.Round, s.Step, n) {
 		ask.Messages = append(ask.Messages, wire.Message(turn))
