@@ -76,6 +76,39 @@ func TestPhasesAfterTheRounds(t *testing.T) {
 	})
 }
 
+// A trace is replayed once, to its end, and the manifest says what was.
+func TestTraceAfterTheRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options(t, &target{}, 1)
+		o.Plan.Rounds = 1
+		o.Plan.Trace = &plan.Trace{
+			HeldLoad: plan.HeldLoad{Rate: 0.35, MaxInFlight: 2}, File: "traces/talk.jsonl", Format: plan.Mooncake, Speed: 2, Busiest: 0.5, IgnoreEOS: true, Cut: 1,
+			Requests: []plan.TraceRequest{{Input: 10, Output: 4}, {At: 5 * time.Second, Input: 10, Output: 4}, {At: 9 * time.Second, Input: 40, Output: 4},
+				{At: 9 * time.Second, Input: 10, Output: 4}, {At: 9 * time.Second, Input: 10, Output: 4}, {At: 14 * time.Second, Input: 10, Output: 10}},
+		}
+		r := start(t, o)
+		p, stop := scraping(t, r.Handler())
+		if err := errors.Join(r.RunRounds(t.Context()), r.Close(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		m, counts := totals(t, o)
+		equal(t, "steps", levels(m), []string{"1ba:1", "1ra:1", "1re:1", "1tr:0.35/s"})
+		equal(t, "state", m.State, record.Complete)
+		equal(t, "what Prometheus saw last", p.last, counts)
+		equal(t, "ledger", ledger(t, o), withoutZeros(counts))
+		s := m.Steps[3]
+		equal(t, "name", s.Name, "talk.jsonl")
+		equal(t, "replay", s.Trace, &record.Replay{
+			Format: "mooncake", SHA256: o.Plan.Trace.SHA256(), Speed: 2, Requests: 6, Duration: 14, Rate: 0.35, Busiest: 0.5,
+			InputTokens: 15, OutputTokens: 5, Cut: 1, OutputLength: "held by ignore_eos and min_tokens",
+		})
+		equal(t, "measured for", s.MeasureTo.Sub(*s.MeasureFrom), 9*time.Second)
+		equal(t, "measured", s.Totals["measure"].Outcomes["ok"], 4)
+		equal(t, "dropped", s.Totals["measure"].Outcomes["dropped"], 1)
+	})
+}
+
 // Ctrl-C in the middle of a drill: what undoes it is run, then what puts the target back.
 func TestADrillIsUndoneAfterAnInterruption(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,9 +1,13 @@
 package run_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -69,6 +73,61 @@ func TestReach(t *testing.T) {
 		defer srv.Close()
 		checkReach(t, strings.Replace(srv.URL, "http:", "https:", 1), "check that it runs, and that scheme")
 	})
+}
+
+// Of a trace the longest request is sent as well: it may be longer than the model's context, which one
+// would learn of after the rounds only.
+func TestReachSendsTheLongestOfATrace(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "trace.jsonl"), []byte(`{"timestamp": 0, "input_length": 40, "output_length": 4}
+{"timestamp": 3052, "input_length": 3000, "output_length": 1200}
+{"timestamp": 12209, "input_length": 50, "output_length": 5}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var asked []string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct {
+			MaxTokens int  `json:"max_tokens"`
+			MinTokens int  `json:"min_tokens"`
+			IgnoreEOS bool `json:"ignore_eos"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		asked = append(asked, fmt.Sprint(body))
+		if body.MaxTokens > 1000 {
+			http.Error(w, `{"error":{"message":"maximum context length is 2048"}}`, http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+	}))
+	defer srv.Close()
+	for keys, want := range map[string]string{
+		"": "fails the longest request of the trace (3000 input and 1200 output tokens), so nothing was started: HTTP 400: maximum context length is 2048 (fix: write trace.max_input_tokens",
+		", max_output_tokens: 1000, ignore_eos: false": "",
+	} {
+		p, err := plan.Parse(filepath.Join(dir, "plan.yaml"), fmt.Appendf(nil, `apiVersion: firstbreach/v1
+environment: isolated
+target: {url: %q, api: openai-chat, model: m}
+fixed: {prompts: {synthetic: {input_tokens: 8}}, output_tokens: 3}
+ramp: {concurrency: [1, 2]}
+trace: {file: trace.jsonl%s}
+`, srv.URL, keys))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked = nil
+		err = run.Reach(t.Context(), p, "r1")
+		bodies := []string{"{3 0 false}", "{1200 1200 true}"}
+		if want == "" {
+			bodies[1] = "{1000 0 false}"
+		}
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || !slices.Equal(asked, bodies) {
+			t.Errorf("%q: %v, asked for %v", keys, err, asked)
+		}
+	}
 }
 
 func checkReach(t *testing.T, url, says string) {
