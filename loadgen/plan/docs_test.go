@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -31,6 +33,17 @@ func TestDocs(t *testing.T) {
 	page := string(b)
 	for _, mark := range []string{"loads", "open", "after", "classes", "lengths"} {
 		if _, err := Parse("plan.yaml", []byte(example(t, page, mark))); err != nil {
+			t.Errorf("%s: %v", mark, err)
+		}
+	}
+	var lines strings.Builder // in blocks of any size, because they have none
+	for i := range 20 {
+		fmt.Fprintf(&lines, `{"timestamp": %d, "input_length": 50, "output_length": 5}`+"\n", 1000*i)
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "conversation.jsonl"), lines.String())
+	for _, mark := range []string{"trace", "replay"} {
+		if _, err := Parse(filepath.Join(dir, "plan.yaml"), []byte(example(t, page, mark))); err != nil {
 			t.Errorf("%s: %v", mark, err)
 		}
 	}
