@@ -134,16 +134,17 @@ func (i incident) healthy(ctx context.Context) error {
 	return nil
 }
 
-// overload: more clients than the engine admits, until a quarter of all the probe's requests were turned
-// away. The page must reach the webhook with the owner and the action of the SLO file.
+// overload: more clients than the engine admits, until two fifths of all the probe's requests were turned away:
+// so many that the page, which holds a minute before it fires, still has them in its window then. It must
+// reach the webhook with the owner and the action of the SLO file.
 func (i incident) overload(ctx context.Context) error {
 	i.say("overload: 32 clients against an engine that admits 8 requests")
 	loaded, end := context.WithCancel(ctx)
 	gone := i.crowd(loaded, 32)
 	var share float64
-	err := wait(ctx, time.Minute, "a quarter of the probe's requests to be turned away", func(ctx context.Context) (_ bool, err error) {
+	err := wait(ctx, 2*time.Minute, "two fifths of the probe's requests to be turned away", func(ctx context.Context) (_ bool, err error) {
 		share, err = i.probeFailures(ctx)
-		return share >= 0.25, err
+		return share >= 0.4, err
 	})
 	end()
 	<-gone
@@ -151,7 +152,7 @@ func (i incident) overload(ctx context.Context) error {
 		return err
 	}
 	i.say("overload: ended; %.0f%% of the probe's requests were turned away so far", 100*share)
-	page, err := i.hook.waitFor(ctx, 90*time.Second, "firing", rules.AlertBurn, map[string]string{rules.LabelSLO: success, rules.LabelLong: pageIn, rules.LabelSeverity: rules.Page})
+	page, err := i.hook.waitFor(ctx, 150*time.Second, "firing", rules.AlertBurn, map[string]string{rules.LabelSLO: success, rules.LabelLong: pageIn, rules.LabelSeverity: rules.Page})
 	if err != nil {
 		return err
 	}
