@@ -38,6 +38,7 @@ func main() {
 type config struct {
 	slos, capacities []string
 	out, base        string
+	format           string
 	check, quiet     bool
 	options          rules.Options
 }
@@ -54,10 +55,18 @@ func flags(c *config, stdout, stderr io.Writer) *kingpin.Application {
 	app.Flag("alertmanager.base", "File with global: and receivers: of your Alertmanager. A contact \"receiver:NAME\" names one of them.").PlaceHolder("FILE").StringVar(&c.base)
 	app.Flag("dashboard.url", "Address of your Grafana; alerts then link to the service's dashboard.").PlaceHolder("URL").StringVar(&c.options.DashboardURL)
 	app.Flag("report.url", "Address of analyze serve; alerts then link to the last report.").PlaceHolder("URL").StringVar(&c.options.ReportURL)
+	app.Flag("format", "prometheus: rule files, their tests and the Alertmanager's routing. kubernetes: one PrometheusRule for each service, for the Prometheus Operator.").
+		Default(formatPrometheus).EnumVar(&c.format, formatPrometheus, formatKubernetes)
 	app.Flag("check", "Write nothing; fail when the files that are there are not what would be written.").BoolVar(&c.check)
 	app.Flag("quiet", "Don't print the notes. They stand in the rule files as well.").Short('q').BoolVar(&c.quiet)
 	return app
 }
+
+// What --format takes.
+const (
+	formatPrometheus = "prometheus"
+	formatKubernetes = "kubernetes"
+)
 
 // command is the whole program; it returns its exit status.
 func command(args []string, stdout, stderr io.Writer) int {
@@ -75,6 +84,9 @@ func command(args []string, stdout, stderr io.Writer) int {
 	}
 	files, err := c.generate(stderr)
 	program := generated.Program{Name: "alerts", Dir: c.out, Check: c.check, Ours: output.Ours}
+	if c.format == formatKubernetes {
+		program.Ours = output.OursKubernetes
+	}
 	return program.Finish(files, err, stdout, stderr)
 }
 
@@ -103,7 +115,17 @@ func (c *config) generate(stderr io.Writer) ([]generated.File, error) {
 	if len(problems) > 0 {
 		return nil, &strictyaml.Error{Problems: problems}
 	}
+	if c.format == formatKubernetes {
+		return files, nil
+	}
+	routed, err := c.routing(slos)
+	return append(files, routed...), err
+}
+
+// routing makes the Alertmanager's files.
+func (c *config) routing(slos []*slo.File) ([]generated.File, error) {
 	var base routing.Base
+	var err error
 	if c.base != "" {
 		if base, err = routing.LoadBase(c.base); err != nil {
 			return nil, err
@@ -113,8 +135,7 @@ func (c *config) generate(stderr io.Writer) ([]generated.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	more, err := output.Routing(slos, config)
-	return append(files, more...), err
+	return output.Routing(slos, config)
 }
 
 func (c *config) rules(f *slo.File, measured *capacity.File, stderr io.Writer) ([]generated.File, error) {
@@ -128,6 +149,9 @@ func (c *config) rules(f *slo.File, measured *capacity.File, stderr io.Writer) (
 		for _, n := range set.Notes {
 			fmt.Fprintf(stderr, "%s: %s\n", f.Path, n)
 		}
+	}
+	if c.format == formatKubernetes {
+		return output.Kubernetes(f, set)
 	}
 	return output.Rules(f, set)
 }

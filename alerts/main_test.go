@@ -85,6 +85,28 @@ func TestGenerateCheckAndGrowStale(t *testing.T) {
 	}
 }
 
+// Rule files and PrometheusRules in one folder: neither format takes the other's files for stale ones.
+func TestFormatsShareAFolder(t *testing.T) {
+	dir := t.TempDir()
+	path := write(t, dir, "slo.yaml", sloFile("chat", "vllm", success))
+	plain := []string{"--slo", path, "--out", dir, "-q"}
+	object := append(plain, "--format", "kubernetes")
+	for _, args := range [][]string{plain, object} {
+		if status, _, stderr := run(args...); status != generated.ExitDone {
+			t.Fatal(stderr)
+		}
+	}
+	for _, args := range [][]string{plain, object} {
+		if status, _, stderr := run(append(args, "--check")...); status != generated.ExitDone {
+			t.Errorf("%q: %s", args, stderr)
+		}
+	}
+	write(t, dir, "slo.yaml", sloFile("talk", "vllm", success))
+	if status, _, stderr := run(append(object, "--check")...); status != generated.ExitFailed || !strings.Contains(stderr, "not current in "+dir+": talk.prometheusrule.yaml, chat.prometheusrule.yaml;") {
+		t.Errorf("%d %s", status, stderr)
+	}
+}
+
 // Nothing is written when anything is wrong, and everything that is wrong is said.
 func TestBadInput(t *testing.T) {
 	for _, c := range []struct {
@@ -111,6 +133,9 @@ func TestBadInput(t *testing.T) {
 			args: []string{"--alertmanager.base", "DIR/base.yml"}, want: []string{"base.yml:", "keep global: and receivers: only"}},
 		{name: "a capacity that's none", files: map[string]string{"a.yaml": sloFile("a", "vllm", success), "capacity.yaml": "service: a\n"},
 			want: []string{"capacity.yaml:1: concurrency: is missing"}},
+		{name: "a service that can't name an object", files: map[string]string{"a.yaml": sloFile("Chat_1", "vllm", success)},
+			args: []string{"--format", "kubernetes"}, want: []string{`a.yaml: service: "Chat_1" can't be in the name of a Kubernetes object`, "use lower-case letters"}},
+		{name: "a format that isn't there", args: []string{"--format", "helm"}, want: []string{"one of prometheus,kubernetes, got 'helm'"}},
 		{name: "a flag that isn't there", args: []string{"--colour"}, want: []string{"unknown long flag '--colour'", "alerts --help"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -130,6 +130,7 @@ func addStandalone(app *kingpin.Application) (string, command) {
 	cmd.Flag("out", "Run directory; runs/<run ID> when left out.").PlaceHolder("DIR").StringVar(&o.Dir)
 	cmd.Flag("run-id", "Name of the run; made from the time when left out.").PlaceHolder("ID").StringVar(&o.RunID)
 	cmd.Flag("verify-limits", "In the end try the admission limits that follow from the run: twice the throughput of the first breach, as users who don't wait for each other, through a small proxy in front of the target.").BoolVar(&o.VerifyLimits)
+	searched := addSearchFlags(cmd)
 	cmd.Flag("allow-production", "Let a plan whose environment is production run.").BoolVar(&o.AllowProduction)
 	cmd.Flag("store.listen-address", "Address of the embedded Prometheus; any free port of 127.0.0.1 when left out.").PlaceHolder("ADDR").StringVar(&o.StoreAddress)
 	cmd.Flag("loadgen.listen-address", "Address of the load generator's metrics; any free port when left out.").PlaceHolder("ADDR").StringVar(&o.LoadgenAddress)
@@ -140,6 +141,9 @@ func addStandalone(app *kingpin.Application) (string, command) {
 		fail, err := analysis.ParseFailOn(*failOn)
 		if err != nil {
 			return 0, &standalone.UsageError{Text: err.Error()}
+		}
+		if o.Search, err = searched.search(); err != nil {
+			return 0, err
 		}
 		o.Version, o.Out, o.Progress, o.Abort, o.Logger = release.Version(), e.stdout, e.stderr, e.abort, e.logger
 		if f, ok := e.stderr.(*os.File); ok {

@@ -40,6 +40,11 @@ func TestBadInput(t *testing.T) {
 		"no runs":                {args: []string{"known-answers", "--runs=0"}, status: exitUsage, says: []string{"--runs"}},
 		"unknown verdict":        {args: []string{"standalone", "--fail-on=breech"}, status: exitUsage, says: []string{"--fail-on", "breech", "inconclusive"}},
 		"report of nothing":      {args: []string{"report"}, status: exitUsage, says: []string{"--run", "--prometheus.url"}},
+		"budget of no search":    {args: []string{"standalone", "--search.max=8"}, status: exitUsage, says: []string{"--search.max", "--search"}},
+		"search downward":        {args: []string{"standalone", "--search", "--search.min=9", "--search.max=8"}, status: exitUsage, says: []string{"--search.max 8", "--search.min 9"}},
+		"nine looks":             {args: []string{"standalone", "--search", "--search.looks=9"}, status: exitUsage, says: []string{"--search.looks 9", "1 to 5"}},
+		"search too high":        {args: []string{"standalone", "--search", "--search.max=5000"}, status: exitUsage, says: []string{"--search.max 5000", "4096"}},
+		"search of rates":        {args: []string{"standalone", "--search", "--plan=DIR/plan.yaml"}, files: map[string]string{"plan.yaml": ratePlan}, status: exitUsage, says: []string{"DIR/plan.yaml", "ramp.rate", "step.duration", "soak", "--search"}},
 		"run ID with spaces":     {args: []string{"standalone", "--run-id=ä b"}, status: exitUsage, says: []string{"--run-id", "letters"}},
 		"key that isn't there":   {args: []string{"standalone", "--target=http://127.0.0.1:1", "--api=openai-chat", "--model=m", "--api-key-env=FIRSTBREACH_NO_SUCH_KEY"}, status: exitUsage, says: []string{"FIRSTBREACH_NO_SUCH_KEY"}},
 		"nobody at the target":   {args: []string{"standalone", "--target=http://127.0.0.1:1", "--api=openai-chat", "--model=m"}, status: exitUsage, says: []string{"http://127.0.0.1:1", "refused", "--target"}},
@@ -106,6 +111,17 @@ fixed:
   prompts: {synthetic: {input_tokens: 32}}
   output_tokens: 8
 ramp: {concurrency: [0, 8x]}
+`
+
+const ratePlan = `apiVersion: firstbreach/v1
+environment: isolated
+target: {url: "http://127.0.0.1:1", api: openai-chat, model: m}
+fixed:
+  prompts: {synthetic: {input_tokens: 32}}
+  output_tokens: 8
+ramp: {rate: [1, 2]}
+soak: {rate: 1, duration: 10s}
+step: {duration: 10s}
 `
 
 const badSLO = `apiVersion: firstbreach/v1

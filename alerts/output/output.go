@@ -32,7 +32,7 @@ func TestFile(service string) string { return service + ".rules_test.yml" }
 // Rules prints the rules of a service and their tests.
 func Rules(f *slo.File, set *rules.Set) ([]generated.File, error) {
 	if len(set.Groups) == 0 {
-		return nil, fmt.Errorf("%s: no objective becomes a rule: give one an owner and an action", f.Path)
+		return nil, noRule(f)
 	}
 	rulesText, err := printList(header(f, set.Notes)+"groups:\n", set.Groups)
 	if err != nil {
@@ -51,6 +51,10 @@ func Rules(f *slo.File, set *rules.Set) ([]generated.File, error) {
 		return nil, err
 	}
 	return []generated.File{{Name: RuleFile(f.Service), Content: rulesText}, {Name: TestFile(f.Service), Content: testText}}, nil
+}
+
+func noRule(f *slo.File) error {
+	return fmt.Errorf("%s: no objective becomes a rule: give one an owner and an action", f.Path)
 }
 
 // Routing prints the Alertmanager's configuration and its message templates.

@@ -90,15 +90,24 @@ type Options struct {
 	Now     func() time.Time // time.Now when nil
 }
 
-// Run queries, judges and describes one run.
-func Run(ctx context.Context, o Options) (*report.Document, verdict.Result, error) {
+// Load queries one run, for somebody who judges it himself.
+func Load(ctx context.Context, o Options) (*verdict.Run, *query.Log, error) {
 	run, log, err := query.Load(ctx, query.Options{
 		URL: o.URL, Client: o.Client, RunID: o.RunID, SLO: o.SLO, Manifest: o.Manifest, Now: o.Now,
 	})
 	if err != nil {
-		return nil, verdict.Result{}, err
+		return nil, log, err
 	}
 	run.OtherSLO = o.OtherSLO
+	return run, log, nil
+}
+
+// Run queries, judges and describes one run.
+func Run(ctx context.Context, o Options) (*report.Document, verdict.Result, error) {
+	run, log, err := Load(ctx, o)
+	if err != nil {
+		return nil, verdict.Result{}, err
+	}
 	res := verdict.Judge(*run)
 	return report.New(*run, res, report.Meta{
 		Version: o.Version, Queries: queries(log), SLO: string(o.SLO.Source), Plan: o.Plan,

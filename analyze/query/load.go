@@ -11,6 +11,7 @@ import (
 	"firstbreach/analyze/verdict"
 	"firstbreach/internal/promexpr"
 	"firstbreach/internal/signal"
+	"firstbreach/loadgen/record"
 )
 
 // settle is how long after a step's end its final values may still be scraped: loadgen keeps them
@@ -94,8 +95,17 @@ func (l *loader) describe() *verdict.Run {
 		}
 		run.Ladder, run.Rates, run.Rounds, run.Conditions = slices.Clone(m.Ladder), slices.Clone(m.Rates), m.Rounds, m.Conditions
 		run.ConditionsChanged = slices.Clone(m.Changed)
+		run.Search = searchOf(m.Search)
 	}
 	return run
+}
+
+// searchOf is the search by which the levels were chosen; nil: they were planned.
+func searchOf(s *record.Search) *verdict.Search {
+	if s == nil {
+		return nil
+	}
+	return &verdict.Search{Min: s.Min, Max: s.Max, Looks: s.Looks, Requests: s.Requests, Seconds: s.Seconds, Ended: s.Ended, Sent: s.Sent, Took: s.Took}
 }
 
 // readClock compares Prometheus's clock with ours. The time of the answer counts, not its value: in

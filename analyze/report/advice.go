@@ -48,6 +48,7 @@ func (d *Document) doNow() []string {
 	if l := d.Limits; l != nil && len(l.Snippets) > 0 && d.FirstBreach != nil {
 		add("", fmt.Sprintf("set admission limits: at most %d at once, %d waiting, Retry-After %g s (see Admission limits)", l.MaxConcurrency, l.QueueCap, l.RetryAfter))
 	}
+	d.adviseSearch(add)
 	d.adviseMeasurement(add)
 	if d.State == verdict.None {
 		ladder := d.ladder()
@@ -88,6 +89,9 @@ func (d *Document) adviseMeasurement(add func(owner, text string)) {
 		if c.Status == verdict.Failed {
 			add("", "mend the measurement ("+plain(c.Name)+"): "+c.Detail)
 		}
+	}
+	if d.Search != nil { // it gives levels requests by its own rule
+		return
 	}
 	var short []level.Level
 	for _, s := range d.ladder() {

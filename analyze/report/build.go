@@ -48,6 +48,7 @@ func New(run verdict.Run, res verdict.Result, meta Meta) *Document {
 		d.Capacity = append(d.Capacity, Capacity{c.Name, c.MinConcurrency, c.Verdict, c.Reason, c.Owner, c.Action})
 	}
 	d.Phases = phases(res)
+	d.Search = searchOf(res.Search)
 	d.Classes = classes(res)
 	d.Recovery = d.recovery()
 	d.Saturation, d.Knee, d.TradeOffs = saturation(d.res.Saturation), knee(d.res.Scaling), tradeOffs(d.res.TradeOffs)

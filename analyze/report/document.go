@@ -51,6 +51,7 @@ type Document struct {
 	Capacity    []Capacity        `json:"capacity"`
 	Classes     []Class           `json:"classes,omitempty"` // a verdict for each class of requests
 	Phases      []Phase           `json:"phases,omitempty"`  // soak, fluctuations, drills
+	Search      *Search           `json:"search,omitempty"`  // where a search chose the levels
 	Recovery    *Recovery         `json:"recovery"`
 	Saturation  []Saturation      `json:"saturation"`
 	Knee        *Knee             `json:"knee"`

@@ -36,6 +36,7 @@ func (d *Document) breachLines() []string {
 		second += fmt.Sprintf("; it broke within %s", b.Onset.between())
 	}
 	second += fmt.Sprintf(". %sBeside it: %s.", d.layerLine(), d.clues(b))
+	first += d.Search.headline()
 	if rest := d.otherClasses(); rest != "" {
 		first += " " + rest
 	}

@@ -29,6 +29,7 @@ type page struct {
 	Once     table
 	Gauges   table
 	Facts    []fact
+	Sought   []fact // about the search
 	Near     table
 	Classed  table
 	Later    table
@@ -91,7 +92,7 @@ func (d *Document) page() page {
 		Document: d, Style: template.CSS(pageStyle), //nolint:gosec // our own file
 		Word: verdictWord(d.State), Span: clock(d.From) + " to " + clock(d.To),
 		User: d.groupedUserTable(), Machine: d.machineTable(), Verdicts: d.objectiveTable(), Once: d.capacityTable(), Gauges: d.gaugeTable(),
-		Classed: d.classTable(), Later: d.phaseTable(), Parts: d.partTable(), After: d.recoveryTable(), Same: d.equivalenceTable(), Turned: d.onsetTable(), Why: d.hypothesisTable(), Grew: d.gainTable(), Full: d.saturationTable(), Admit: d.limitTable(), Readings: d.readingsTable(), Fixed: d.conditionsTable(), Asked: d.queryTable(),
+		Sought: d.searchFacts(), Classed: d.classTable(), Later: d.phaseTable(), Parts: d.partTable(), After: d.recoveryTable(), Same: d.equivalenceTable(), Turned: d.onsetTable(), Why: d.hypothesisTable(), Grew: d.gainTable(), Full: d.saturationTable(), Admit: d.limitTable(), Readings: d.readingsTable(), Fixed: d.conditionsTable(), Asked: d.queryTable(),
 		Ladder: d.ladderFigures(), SLOText: d.meta.SLO, PlanText: d.meta.Plan, Worst: verdict.Passed,
 	}
 	for _, s := range d.charted() {

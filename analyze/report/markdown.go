@@ -21,6 +21,7 @@ func (d *Document) WriteMarkdown(w io.Writer) error {
 	section(&b, "Can the measurement be believed?", d.validityTable())
 	bullets(&b, "What to do now", d.DoNow)
 	section(&b, "By class of requests", d.classTable())
+	facts(&b, "The search", d.searchFacts())
 	section(&b, "Steps", d.userTable())
 	part(&b, "Mean (maximum) of service and machine meanwhile:", d.machineTable())
 	section(&b, "Objectives by step", d.objectiveTable())
@@ -61,11 +62,7 @@ func (d *Document) breachCard(b *strings.Builder) {
 	if d.FirstBreach == nil {
 		return
 	}
-	b.WriteString("## The first breach\n\n")
-	for _, f := range d.breachFacts() {
-		fmt.Fprintf(b, "- %s: %s\n", f.Name, escape(f.Value))
-	}
-	b.WriteString("\n")
+	facts(b, "The first breach", d.breachFacts())
 	part(b, "Beside it, as clues:", d.besideTable())
 }
 
@@ -213,6 +210,18 @@ func part(b *strings.Builder, title string, t table) {
 	}
 	b.WriteString(title + "\n\n")
 	writeTable(b, t)
+}
+
+// facts is a section of named values.
+func facts(b *strings.Builder, title string, lines []fact) {
+	if len(lines) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "## %s\n\n", title)
+	for _, f := range lines {
+		fmt.Fprintf(b, "- %s: %s\n", f.Name, escape(f.Value))
+	}
+	b.WriteString("\n")
 }
 
 func bullets(b *strings.Builder, title string, lines []string) {

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -23,9 +22,9 @@ const (
 type Report struct {
 	Service, Schedule string
 	To                time.Time
-	Verdict           window.State
-	Lines             []string
-	Spent             map[string]float64 // share of the budget, by objective
+	Verdict           window.State       // "" where it wasn't read
+	Lines             []string           // of the newest of its service only
+	Spent             map[string]float64 // share of the budget, by objective; of the last of its schedule only
 }
 
 // Name is the report's folder within that of its service.
@@ -64,34 +63,53 @@ func (s shelf) all() ([]Report, error) {
 	}
 	var out []Report
 	for _, name := range names {
-		if r, ok := read(name); ok {
+		if r, ok := named(name); ok {
 			out = append(out, r)
 		}
 	}
 	slices.SortFunc(out, func(a, b Report) int {
 		return cmp.Or(b.To.Compare(a.To), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Schedule, b.Schedule))
 	})
-	return out, nil
+	return s.read(out), nil
 }
 
-func read(name string) (Report, bool) {
-	dir := filepath.Dir(name)
+// named is what a report's path says of it.
+func named(path string) (Report, bool) {
+	dir := filepath.Dir(path)
 	stamp, schedule, ok := strings.Cut(filepath.Base(dir), "-")
 	to, err := time.Parse(stampForm, stamp)
-	if !ok || err != nil {
-		return Report{}, false
+	return Report{Service: filepath.Base(filepath.Dir(dir)), Schedule: schedule, To: to}, ok && err == nil
+}
+
+// read reads the reports that a page or a metric shows, where they haven't been, and leaves out those that
+// can't be: of each service the newest few, and the last of each schedule. Of the others it keeps no more
+// than what their paths say: a shelf may hold tens of thousands. The list is the newest first.
+func (s shelf) read(list []Report) []Report {
+	ofService, seen := map[string]int{}, map[[2]string]bool{}
+	out := make([]Report, 0, len(list))
+	for _, r := range list {
+		key := [2]string{r.Service, r.Schedule}
+		newest, last := ofService[r.Service] == 0, !seen[key]
+		if r.Verdict == "" && (last || ofService[r.Service] <= shown) || newest && r.Lines == nil || last && r.Spent == nil {
+			res, err := readResult(s.dir(r))
+			if err != nil || res.Verdict == "" {
+				continue
+			}
+			service := r.Service
+			r = summary(res, r.Schedule, r.To)
+			r.Service = service
+		}
+		if !newest {
+			r.Lines = nil
+		}
+		if !last {
+			r.Spent = nil
+		}
+		ofService[r.Service]++
+		seen[key] = true
+		out = append(out, r)
 	}
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return Report{}, false
-	}
-	var res window.Result
-	if json.Unmarshal(text, &res) != nil || res.Verdict == "" {
-		return Report{}, false
-	}
-	r := summary(&res, schedule, to)
-	r.Service = filepath.Base(filepath.Dir(dir))
-	return r, true
+	return out
 }
 
 func summary(res *window.Result, schedule string, to time.Time) Report {
@@ -134,5 +152,5 @@ func (s shelf) prune(list []Report, c *Config, now time.Time) (kept []Report, er
 		}
 		errs = append(errs, os.RemoveAll(s.dir(r)))
 	}
-	return kept, errors.Join(errs...)
+	return s.read(kept), errors.Join(errs...)
 }

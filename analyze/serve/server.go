@@ -318,7 +318,7 @@ func (s *Server) add(r Report) {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b Report) int { return b.To.Compare(a.To) })
-	s.reports = list
+	s.reports = shelf(s.config.Reports).read(list)
 }
 
 // latest is the newest report of a service.

@@ -201,6 +201,50 @@ func TestServicesAndSchedulesThatAreGone(t *testing.T) {
 	}
 }
 
+// A shelf of years: no more of it is read than is shown, and what comes to be shown later is read then.
+func TestLongShelf(t *testing.T) {
+	b := newBench(t, configText+"- {name: weekly, cron: '30 6 * * 1', timezone: Europe/Berlin, window: 7d, keep: 4000d}\n", "chat")
+	b.at(start())
+	b.at(start().Add(15 * time.Minute))
+	from := filepath.Join(b.dir, "reports", "chat")
+	text, err := os.ReadFile(filepath.Join(from, "20261130T053000Z-weekly", window.JSONFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const years = 200
+	for week := range years {
+		name := start().Add(15*time.Minute-time.Duration(week+1)*7*24*time.Hour).Format(stampForm) + "-weekly"
+		if err := os.Mkdir(filepath.Join(from, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		b.write(filepath.Join("reports", "chat", name, window.JSONFile), string(text))
+	}
+	b.restart()
+	read, lines, spent := 0, 0, 0
+	for _, r := range b.reports {
+		if r.Verdict != "" {
+			read++
+		}
+		if r.Lines != nil {
+			lines++
+		}
+		if r.Spent != nil {
+			spent++
+		}
+	}
+	if len(b.reports) != years+2 || read != shown+1 || lines != 1 || spent != 2 {
+		t.Errorf("%d reports, %d read, %d with a headline, %d with budgets", len(b.reports), read, lines, spent)
+	}
+	if _, body := b.get("/"); strings.Count(body, "<li>") != shown || strings.Count(body, `class="ok"`) != shown+2 {
+		t.Errorf("the index:\n%s", body)
+	}
+	// The newest are gone: others take their place, with all that is shown of them.
+	kept := shelf(b.config.Reports).read(b.reports[100:])
+	if kept[0].Lines == nil || kept[0].Spent == nil || kept[shown].Verdict != window.OK || kept[shown+1].Verdict != "" {
+		t.Errorf("%+v", kept[:2])
+	}
+}
+
 func TestClockSetBack(t *testing.T) {
 	b := newBench(t, configText, "chat")
 	b.at(start())

@@ -3,10 +3,12 @@ package standalone
 import (
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"firstbreach/analyze/report"
+	"firstbreach/analyze/search"
 	"firstbreach/analyze/verdict"
 	"firstbreach/internal/slo"
 	"firstbreach/loadgen/plan"
@@ -33,6 +35,34 @@ func (j *job) explain() {
 		say("", "it is on another machine: the resource layer will have no data without --host-metrics, an exporter there")
 	}
 	say("plan", "%s", j.planFrom)
+	if j.Search != nil {
+		j.explainSearch(say)
+	} else {
+		explainRounds(p, say)
+	}
+	say("objectives", "%s", j.sloFrom)
+	for _, o := range j.slo.PerRequest() {
+		say("", "%s: %s", o.Name, inWords(o))
+	}
+	preflight := p
+	if j.Search != nil {
+		preflight = p.ForSearch(j.Search.RoundSize())
+	}
+	for _, n := range plan.Preflight(preflight, j.slo) {
+		if !n.Enough {
+			say("warning", "%s", n.Sentence)
+		}
+	}
+	for _, w := range preflight.Warnings() {
+		say("warning", "%s", w)
+	}
+	say("store", "embedded Prometheus, %s (a Grafana can read it while this runs)", j.store.URL())
+	say("results", "%s", j.Dir)
+	fmt.Fprintf(j.Out, "\nCtrl-C ends it early and keeps what was measured.\n\n")
+}
+
+// explainRounds says what a plan runs.
+func explainRounds(p *plan.Plan, say func(name, format string, args ...any)) {
 	rounds := "rounds"
 	if p.Rounds == 1 {
 		rounds = "round"
@@ -47,21 +77,33 @@ func (j *job) explain() {
 	if least := leastTime(p); least > 0 {
 		say("", "that takes at least %s", least.Round(time.Second))
 	}
-	say("objectives", "%s", j.sloFrom)
-	for _, o := range j.slo.PerRequest() {
-		say("", "%s: %s", o.Name, inWords(o))
+}
+
+// explainSearch says how a search goes about it, in place of the plan's ladder.
+func (j *job) explainSearch(say func(name, format string, args ...any)) {
+	s, p := j.Search, j.plan
+	say("search", "concurrency %d to %d: doubling, then halving; neighbours in turn until both are decided, then both once more", s.Min, s.Max)
+	say("", "%d requests and at least %s a round; a level is judged at most %s, each time with α = 0.05/%d", s.RoundSize(), p.Step.MinDuration, looks(s.Looks), s.Looks)
+	before, _ := p.Around()
+	say("", "%d rounds of baseline %d before it, as many of recovery %d after it", len(before), p.Baseline.Concurrency, p.Recovery.Concurrency)
+	if s.Requests > 0 {
+		say("", "it ends before it has sent more than %d requests", s.Requests)
 	}
-	for _, n := range plan.Preflight(p, j.slo) {
-		if !n.Enough {
-			say("warning", "%s", n.Sentence)
-		}
+	if s.Time > 0 {
+		say("", "it ends before it has taken more than %s", s.Time)
 	}
-	for _, w := range p.Warnings() {
-		say("warning", "%s", w)
+}
+
+// looks says when a level is judged.
+func looks(n int) string {
+	if n == 1 {
+		return "once, after 3 rounds"
 	}
-	say("store", "embedded Prometheus, %s (a Grafana can read it while this runs)", j.store.URL())
-	say("results", "%s", j.Dir)
-	fmt.Fprintf(j.Out, "\nCtrl-C ends it early and keeps what was measured.\n\n")
+	at := make([]string, n)
+	for i := range at {
+		at[i] = strconv.Itoa(verdict.Search{}.RoundsAt(i + 1))
+	}
+	return fmt.Sprintf("%d times, after %s and %s rounds", n, strings.Join(at[:n-1], ", "), at[n-1])
 }
 
 func ladder(p *plan.Plan) string {
@@ -147,17 +189,40 @@ func (j *job) next(res verdict.Result) []string {
 	if j.sim != nil {
 		return []string{"your own server, for instance: analyze standalone --target http://127.0.0.1:11434 --api ollama-chat --model gemma3:270m"}
 	}
+	if res.Search != nil {
+		return nextOfSearch(res)
+	}
 	switch {
 	case res.FirstBreach != nil:
 		b := res.FirstBreach
-		if l, ok := b.LastOKLevel(); ok && (b.Rate > 0 || b.Concurrency-l.Concurrency > 1) {
+		l, ok := b.LastOKLevel()
+		switch {
+		case ok && b.Rate > 0:
 			return []string{fmt.Sprintf("a plan (--plan) with a ladder between %s and %s, to narrow the first breach down", l, b.Level())}
+		case ok && b.Concurrency-l.Concurrency > 1:
+			return []string{fmt.Sprintf("the same with --search --search.min %d --search.max %d, which finds the exact first breach", l.Concurrency, b.Concurrency)}
 		}
 	case res.State == verdict.None:
 		levels := j.plan.Ramp.Levels()
 		return []string{fmt.Sprintf("a plan (--plan) with a ladder above %s: nothing broke so far", levels[len(levels)-1])}
 	case res.State == verdict.Inconclusive:
 		return []string{"a plan (--plan) with more requests a step: the report says how many a decision needs"}
+	}
+	return nil
+}
+
+// nextOfSearch is what to go on with after a search.
+func nextOfSearch(res verdict.Result) []string {
+	s := res.Search
+	switch {
+	case s.Drift != nil:
+		return []string{"the search again, when whatever changed with time has been found, or has settled"}
+	case s.FirstBreach > 0 && !s.Exact && len(s.Open) > 0:
+		return []string{fmt.Sprintf("--search --search.min %d --search.max %d with a larger budget, or with --search.looks %d", max(1, s.LastOK), s.FirstBreach, min(s.Search.Looks+1, search.MaxLooks))}
+	case res.State == verdict.None:
+		return []string{fmt.Sprintf("--search --search.min %d --search.max %d: nothing broke so far", s.LastOK, 4*s.LastOK)}
+	case res.State == verdict.Inconclusive:
+		return []string{fmt.Sprintf("a larger budget (--search.requests, --search.time), or --search.looks %d", min(s.Search.Looks+1, search.MaxLooks))}
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func (o Options) load(ctx context.Context) (*files, error) {
 	if f.slo, f.sloFrom, err = o.loadSLO(ctx, f.plan); err != nil {
 		return nil, err
 	}
-	return f, errors.Join(f.plan.CheckEnvironment(o.AllowProduction), f.plan.CheckCommands(), f.plan.CheckObjectives(f.slo))
+	return f, errors.Join(f.plan.CheckEnvironment(o.AllowProduction), f.plan.CheckCommands(), f.plan.CheckObjectives(f.slo), o.checkSearch(f))
 }
 
 func (o Options) loadPlan(ctx context.Context) (p *plan.Plan, from string, err error) {

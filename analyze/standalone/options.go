@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"os/exec"
 	"time"
+
+	"firstbreach/analyze/search"
 )
 
 // Options say what is run, against what, and where everything listens.
@@ -20,9 +22,10 @@ type Options struct {
 	StoreAddress, LoadgenAddress, ExporterAddress, SimAddress string
 
 	AllowProduction bool
-	ReadStamps      bool          // stamp arrivals when they are read even where the kernel would do it
-	VerifyLimits    bool          // try the admission limits in the end
-	ScrapeInterval  time.Duration // 1 s when 0
+	ReadStamps      bool            // stamp arrivals when they are read even where the kernel would do it
+	VerifyLimits    bool            // try the admission limits in the end
+	Search          *search.Options // look for the exact first breach, in place of the plan's ladder; its Targets are filled in
+	ScrapeInterval  time.Duration   // 1 s when 0
 
 	Version  string
 	Out      io.Writer // what is explained and found

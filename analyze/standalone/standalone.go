@@ -177,10 +177,11 @@ func (j *job) stop() error {
 	return errors.Join(errs...)
 }
 
-// measure runs the rounds, those again that were void, and writes the report.
+// measure runs the rounds, those again that were void, or a search, and writes the report.
 func (j *job) measure(ctx context.Context) (out Outcome, err error) {
-	err = j.runner.RunRounds(ctx)
-	if err == nil {
+	if j.Search != nil {
+		err = j.search(ctx)
+	} else if err = j.runner.RunRounds(ctx); err == nil {
 		err = j.repeatVoid(ctx)
 	}
 	if err == nil && j.VerifyLimits {
@@ -243,10 +244,14 @@ func voidRounds(res verdict.Result) []string {
 
 // analyse reads the run as it is now out of the store.
 func (j *job) analyse(ctx context.Context) (*report.Document, verdict.Result, error) {
+	return analysis.Run(ctx, j.analysis())
+}
+
+func (j *job) analysis() analysis.Options {
 	m := j.runner.Manifest()
-	return analysis.Run(ctx, analysis.Options{
+	return analysis.Options{
 		Source:     analysis.Source{RunID: j.RunID, SLO: j.slo, Plan: string(j.plan.Source), Manifest: &m},
 		Prometheus: analysis.Prometheus{URL: j.store.URL()},
 		Version:    j.Version,
-	})
+	}
 }

@@ -221,15 +221,20 @@ func recoveryTime(run Run, after StepResult) (*Interval, bool) {
 	return out, censored
 }
 
-// loadEnd is when the last step before one ended.
-func loadEnd(run Run, s Step) (float64, bool) {
-	last, found := 0.0, false
+// loadEnd is when the load before a recovery step ended; ok is false for one that comes after another recovery
+// step, as the later ones after a search do: it can't show how long that took.
+func loadEnd(run Run, s Step) (end float64, ok bool) {
+	rested := 0.0
 	for _, o := range run.Steps {
-		if (o.Phase == PhaseRamp || o.Phase == PhaseConfirm) && o.End != nil && *o.End <= *s.Start+1 && (!found || *o.End > last) {
-			last, found = *o.End, true
+		switch {
+		case o.End == nil || *o.End > *s.Start+1:
+		case o.Phase == PhaseRamp || o.Phase == PhaseConfirm:
+			end, ok = math.Max(end, *o.End), true
+		case o.Phase == PhaseRecovery:
+			rested = math.Max(rested, *o.End)
 		}
 	}
-	return last, found
+	return end, ok && end >= rested
 }
 
 // inBandSince finds from which scrape on a step kept its objectives.

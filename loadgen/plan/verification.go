@@ -4,9 +4,6 @@ package plan
 // the plan adds it, once the limits are known.
 const PhaseVerify Phase = "verify"
 
-// PhaseConfirm runs the last ok and the first breach of a search once more. No plan file has it either.
-const PhaseConfirm Phase = "confirm"
-
 // Verification is a load sent through an admission proxy, and after it the baseline's through the same.
 type Verification struct {
 	URL         string // of the proxy

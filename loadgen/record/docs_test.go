@@ -13,7 +13,7 @@ func TestDocsNameEveryKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []any{Entry{}, Manifest{}, ManifestStep{}, Totals{}} {
+	for _, v := range []any{Entry{}, Manifest{}, Search{}, ManifestStep{}, Totals{}} {
 		for i := range reflect.TypeOf(v).NumField() {
 			key, _, _ := strings.Cut(reflect.TypeOf(v).Field(i).Tag.Get("json"), ",")
 			if !strings.Contains(string(page), "`"+key+"`") {

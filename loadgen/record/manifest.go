@@ -54,6 +54,7 @@ type Manifest struct {
 	Rates    []float64       `json:"rates,omitempty"`    // rates of the ramp, in requests per second; only in an open loop
 	Arrivals string          `json:"arrivals,omitempty"` // poisson or constant; only in an open loop
 	Classes  []ManifestClass `json:"classes,omitempty"`  // the mix of requests, where the plan has one
+	Search   *Search         `json:"search,omitempty"`   // only where a search chose the levels: Ladder are those it has measured
 	Steps    []ManifestStep  `json:"steps"`              // in the order in which they began
 	// FinalScrape says whether every live step's final values were seen to be scraped.
 	FinalScrape string `json:"final_scrape,omitempty"` // "confirmed", "not_confirmed: …"
@@ -61,9 +62,21 @@ type Manifest struct {
 	Restore string `json:"restore,omitempty"`
 }
 
+// Search is what was declared before a search for the exact first breach, and how far it got.
+type Search struct {
+	Min      int     `json:"min"` // concurrencies
+	Max      int     `json:"max"`
+	Looks    int     `json:"looks"`    // at most, at one level
+	Requests int64   `json:"requests"` // budget, warm-up and drain included; 0: none
+	Seconds  float64 `json:"seconds"`  // budget; 0: none
+	Sent     int64   `json:"sent"`     // requests, warm-up and drain included
+	Took     float64 `json:"took_s"`
+	Ended    string  `json:"ended"` // why, in words; "" while it goes on
+}
+
 // ManifestStep is one step of one round.
 type ManifestStep struct {
-	Phase       string            `json:"phase"` // baseline, ramp, recovery
+	Phase       string            `json:"phase"` // baseline, ramp, recovery, and soak, fluctuation, drill, verify, confirm
 	Round       int               `json:"round"`
 	Step        int               `json:"step"`
 	Concurrency int               `json:"concurrency"`     // 0 in an open loop

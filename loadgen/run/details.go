@@ -270,10 +270,10 @@ func governors(sys string) string {
 	return strings.Join(found, ", ")
 }
 
-// lookAgain reads the target's conditions before a later round and notes what is another than at the
-// start. What can't be read this time has not changed; what couldn't be read before (a model that was
+// lookAgain reads the target's conditions at a later moment, such as before round 2, and notes what is another
+// than at the start. What can't be read this time has not changed; what couldn't be read before (a model that was
 // not loaded yet) is added.
-func (r *Runner) lookAgain(ctx context.Context) {
+func (r *Runner) lookAgain(ctx context.Context, when string) {
 	now := r.targetConditions(ctx)
 	r.edit(func(m *record.Manifest) {
 		for _, name := range sortedKeys(now) {
@@ -282,7 +282,7 @@ func (r *Runner) lookAgain(ctx context.Context) {
 			case !known:
 				m.Conditions[name] = now[name]
 			case was != now[name]:
-				change := fmt.Sprintf("%s %s → %s before round %d", name, was, now[name], r.rounds)
+				change := fmt.Sprintf("%s %s → %s %s", name, was, now[name], when)
 				if !r.changed[name+"\x00"+now[name]] {
 					if r.changed == nil {
 						r.changed = map[string]bool{}

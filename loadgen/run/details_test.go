@@ -93,15 +93,13 @@ func TestConditionsAreComparedBetweenRounds(t *testing.T) {
 	pages := map[string]string{"/version": `{"version":"0.32.0"}`, "/v1/models": `{"data":[{"id":"m","root":"a","max_model_len":1024}]}`}
 	r := serve(t, pages)
 	r.manifest = record.Manifest{Conditions: r.targetConditions(t.Context())}
-	r.rounds = 2
-	if r.lookAgain(t.Context()); len(r.manifest.Changed) != 0 {
+	if r.lookAgain(t.Context(), "before round 2"); len(r.manifest.Changed) != 0 {
 		t.Fatalf("nothing changed, but %q", r.manifest.Changed)
 	}
 	pages["/version"] = `{"version":"0.33.0"}`
 	delete(pages, "/v1/models")
-	r.lookAgain(t.Context())
-	r.rounds = 3
-	r.lookAgain(t.Context())
+	r.lookAgain(t.Context(), "before round 2")
+	r.lookAgain(t.Context(), "before round 3")
 	want := []string{"engine_version 0.32.0 → 0.33.0 before round 2"}
 	if d := cmp.Diff(want, r.manifest.Changed); d != "" {
 		t.Error(d)

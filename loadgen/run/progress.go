@@ -28,11 +28,14 @@ type Place struct {
 	plan.Stage
 	Rounds   int // in all
 	Number   int // of the step in its round, all phases together
-	Of       int
+	Of       int // 0 in a search: how many steps there will be is not known
 	Requests int // measured requests that are planned; 0 where a time is planned instead
 }
 
 func (p Place) String() string {
+	if p.Of == 0 {
+		return fmt.Sprintf("search  %-8s  %s, round %d", p.Phase, p.Level().Words(), p.Round)
+	}
 	return fmt.Sprintf("round %d/%d  %-8s  step %d/%d  %s", p.Round, p.Rounds, p.Phase, p.Number, p.Of, p.Level().Words())
 }
 
@@ -41,6 +44,9 @@ func (p Place) short() string {
 	unit := "c="
 	if p.Rate > 0 {
 		unit = "r="
+	}
+	if p.Of == 0 {
+		return fmt.Sprintf("search %s %s%s #%d", p.Phase, unit, p.Level(), p.Round)
 	}
 	return fmt.Sprintf("%d/%d %s %s%s", p.Round, p.Rounds, p.Phase, unit, p.Level())
 }

@@ -20,7 +20,7 @@ var ErrInterrupted = errors.New("interrupted")
 // round runs the next round.
 func (r *Runner) round(ctx context.Context) error {
 	if r.rounds++; r.rounds > 1 {
-		r.lookAgain(ctx)
+		r.lookAgain(ctx, fmt.Sprintf("before round %d", r.rounds))
 	}
 	stages := r.opts.Plan.Stages(r.rounds)
 	var ceiling level.Level // after a baseline that failed; zero: none

@@ -144,6 +144,10 @@ func (r *Runner) Manifest() record.Manifest {
 	m.Ladder, m.Rates = append([]int{}, m.Ladder...), slices.Clone(m.Rates)
 	m.Steps = append([]record.ManifestStep{}, m.Steps...)
 	m.Changed = slices.Clone(m.Changed)
+	if m.Search != nil {
+		search := *m.Search
+		m.Search = &search
+	}
 	return m
 }
 

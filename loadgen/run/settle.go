@@ -20,11 +20,16 @@ const confirmEvery = time.Second
 // by what the page saw of its scrapes. Call it before a run is analysed that isn't closed yet; Close
 // calls it as well.
 func (r *Runner) Settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, r.opts.FinalWait)
-	defer cancel()
 	if r.page.Live() > 0 {
 		r.opts.Progress.Note("waiting for the final values to be scraped")
 	}
+	return r.settle(ctx)
+}
+
+// settle is Settle without a word.
+func (r *Runner) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, r.opts.FinalWait)
+	defer cancel()
 	var result string
 	if r.opts.Confirm != nil {
 		if result = r.ask(ctx); result != confirmed {
