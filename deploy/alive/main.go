@@ -34,7 +34,7 @@ func alive(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s, err := newStack(dir, cancel)
 	if err != nil {
-		return err
+		return errors.Join(err, os.RemoveAll(dir))
 	}
 	defer func() {
 		cancel(nil)

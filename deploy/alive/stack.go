@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,7 +33,7 @@ type stack struct {
 type process struct {
 	cmd    *exec.Cmd
 	ended  chan struct{}
-	wanted bool // its end
+	wanted atomic.Bool // its end
 }
 
 // inCompose are the services' ports in compose.yaml.
@@ -185,7 +186,7 @@ func (s *stack) run(name, program string, args ...string) error {
 		defer close(p.ended)
 		err := p.cmd.Wait()
 		_ = log.Close()
-		if !p.wanted {
+		if !p.wanted.Load() {
 			text, _ := os.ReadFile(log.Name())
 			s.died(fmt.Errorf("%s ended: %w\n%s", name, errors.Join(err, errors.New("it should go on")), text[max(0, len(text)-2000):]))
 		}
@@ -196,7 +197,7 @@ func (s *stack) run(name, program string, args ...string) error {
 // stop kills a server and waits until it is gone.
 func (s *stack) stop(name string) {
 	p := s.running[name]
-	p.wanted = true
+	p.wanted.Store(true)
 	_ = p.cmd.Process.Signal(syscall.SIGKILL) // gone already: as wanted
 	<-p.ended
 	delete(s.running, name)
