@@ -135,8 +135,8 @@ func (i incident) healthy(ctx context.Context) error {
 }
 
 // overload: more clients than the engine admits, until two fifths of all the probe's requests were turned away:
-// so many that the page, which holds a minute before it fires, still has them in its window then. It must
-// reach the webhook with the owner and the action of the SLO file.
+// so many that the next scrape and evaluation, up to half a minute and 60 good requests later, still see more
+// than the page's limit. The page must reach the webhook with the owner and the action of the SLO file.
 func (i incident) overload(ctx context.Context) error {
 	i.say("overload: 32 clients against an engine that admits 8 requests")
 	loaded, end := context.WithCancel(ctx)
@@ -167,7 +167,7 @@ func (i incident) overload(ctx context.Context) error {
 
 // recovery: the page ends by itself, in Prometheus and in the Alertmanager.
 func (i incident) recovery(ctx context.Context) error {
-	err := wait(ctx, 4*time.Minute, "the page to end", func(ctx context.Context) (bool, error) {
+	err := wait(ctx, 6*time.Minute, "the page to end", func(ctx context.Context) (bool, error) {
 		n, _, err := i.value(ctx, fmt.Sprintf(`count(ALERTS{alertname=%q,slo=%q,long=%q})`, rules.AlertBurn, success, pageIn))
 		if err != nil || n > 0 {
 			return false, err
