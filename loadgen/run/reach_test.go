@@ -85,7 +85,7 @@ func TestReachSendsTheLongestOfATrace(t *testing.T) {
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var asked []string
+	sent := make(chan string, 2)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body struct {
 			MaxTokens int  `json:"max_tokens"`
@@ -95,7 +95,7 @@ func TestReachSendsTheLongestOfATrace(t *testing.T) {
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 			t.Error(err)
 		}
-		asked = append(asked, fmt.Sprint(body))
+		sent <- fmt.Sprint(body)
 		if body.MaxTokens > 1000 {
 			http.Error(w, `{"error":{"message":"maximum context length is 2048"}}`, http.StatusBadRequest)
 			return
@@ -118,8 +118,8 @@ trace: {file: trace.jsonl%s}
 		if err != nil {
 			t.Fatal(err)
 		}
-		asked = nil
 		err = run.Reach(t.Context(), p, "r1")
+		asked := []string{<-sent, <-sent}
 		bodies := []string{"{3 0 false}", "{1200 1200 true}"}
 		if want == "" {
 			bodies[1] = "{1000 0 false}"
