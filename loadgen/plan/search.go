@@ -27,7 +27,7 @@ func (p *Plan) CheckSearch(most int) error {
 	if p.Step.Duration > 0 {
 		reject("step.duration", "a search chooses how many requests a step measures", "write step: {min_duration, max_duration}"+without)
 	}
-	for key, present := range map[string]bool{"soak": p.Soak != nil, "fluctuation": len(p.Fluctuations) > 0, "drills": len(p.Drills) > 0} {
+	for key, present := range map[string]bool{"trace": p.Trace != nil, "soak": p.Soak != nil, "fluctuation": len(p.Fluctuations) > 0, "drills": len(p.Drills) > 0} {
 		if present {
 			reject(key, "a search does not run what comes after the rounds", "remove it"+without)
 		}
