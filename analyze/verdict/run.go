@@ -109,6 +109,7 @@ type Step struct {
 	ScrapesExpected  int     // by the scrape interval
 	InFlightSeconds  float64 // integral over the measure window
 	MostInFlight     int     // at any scrape of the measure window
+	BackoffSeconds   float64 // integral over the measure window of slots that backed off from fast failures
 	OccupancySeconds float64 // sum over measured requests, sent → connection free
 
 	OutputTokens, PromptTokens, CachedPromptTokens int64
