@@ -44,8 +44,8 @@ type Result struct {
 	Outcome     Outcome      `json:"outcome"`
 	Reason      string       `json:"reason"`
 	Differences []Difference `json:"differences"`
-	Levels      []string     `json:"levels"`   // compared, ascending
-	Measures    []Measure    `json:"measures"` // decided on, Holm-corrected together; then those not tested
+	Levels      []string     `json:"levels"`          // compared, ascending
+	Measures    []Measure    `json:"measures"`        // decided on, Holm-corrected together; then those not tested
 	Slots       *Slots       `json:"slots,omitempty"` // nil where the engine ran about as many requests at once in both
 	FirstBreach FirstBreach  `json:"first_breach"`
 	Notes       []string     `json:"notes"`
