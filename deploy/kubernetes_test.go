@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -21,21 +22,29 @@ func TestExporterManifest(t *testing.T) {
 	var service corev1.Service
 	manifest(t, "exporter.yaml", &set, &service)
 	pod := set.Spec.Template
-	for key, value := range set.Spec.Selector.MatchLabels {
-		if pod.Labels[key] != value || service.Spec.Selector[key] != value {
-			t.Errorf("label %s is %q on the pod and %q in the service, not %q", key, pod.Labels[key], service.Spec.Selector[key], value)
-		}
-	}
+	checkService(t, set.Spec.Selector, pod, service)
 	c := pod.Spec.Containers[0]
 	for _, m := range c.VolumeMounts {
 		if !m.ReadOnly {
 			t.Errorf("mount %s could be written", m.Name)
 		}
 	}
+	checkPod(t, pod)
+}
+
+// checkService: the pod's labels are those that its selector and its Service look for, and the Service's port is
+// the container's.
+func checkService(t *testing.T, selector *metav1.LabelSelector, pod corev1.PodTemplateSpec, service corev1.Service) {
+	t.Helper()
+	for key, value := range selector.MatchLabels {
+		if pod.Labels[key] != value || service.Spec.Selector[key] != value {
+			t.Errorf("label %s is %q on the pod and %q in the service, not %q", key, pod.Labels[key], service.Spec.Selector[key], value)
+		}
+	}
+	c := pod.Spec.Containers[0]
 	if service.Spec.Ports[0].TargetPort.StrVal != c.Ports[0].Name || service.Spec.Ports[0].Port != c.Ports[0].ContainerPort {
 		t.Errorf("the service's port %+v isn't the container's %+v", service.Spec.Ports[0], c.Ports[0])
 	}
-	checkPod(t, pod)
 }
 
 // manifest decodes the documents of a file as Kubernetes does, no key unknown.

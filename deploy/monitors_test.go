@@ -19,7 +19,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	k8smeta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 )
@@ -29,14 +29,7 @@ func TestProbeManifest(t *testing.T) {
 	var s corev1.Service
 	manifest(t, "probe.yaml", &d, &s)
 	checkPod(t, d.Spec.Template)
-	for key, value := range d.Spec.Selector.MatchLabels {
-		if d.Spec.Template.Labels[key] != value || s.Spec.Selector[key] != value {
-			t.Errorf("label %s", key)
-		}
-	}
-	if c := d.Spec.Template.Spec.Containers[0]; s.Spec.Ports[0].TargetPort.StrVal != c.Ports[0].Name || s.Spec.Ports[0].Port != c.Ports[0].ContainerPort {
-		t.Errorf("ports %+v, %+v", s.Spec.Ports, c.Ports)
-	}
+	checkService(t, d.Spec.Selector, d.Spec.Template, s)
 	if *d.Spec.Replicas != 1 || d.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
 		t.Error("two probes may ask at once")
 	}
@@ -45,7 +38,7 @@ func TestProbeManifest(t *testing.T) {
 // monitor is what a ServiceMonitor and a PodMonitor have in common.
 type monitor struct {
 	name     string
-	selector k8smeta.LabelSelector
+	selector metav1.LabelSelector
 	native   monitoring.NativeHistogramConfig
 	port     string
 	interval monitoring.Duration
@@ -81,7 +74,7 @@ func monitors(t *testing.T) (services, pods []monitor) {
 // picks reports whether the monitor selects an object with these labels.
 func (m monitor) picks(t *testing.T, has map[string]string) bool {
 	t.Helper()
-	s, err := k8smeta.LabelSelectorAsSelector(&m.selector)
+	s, err := metav1.LabelSelectorAsSelector(&m.selector)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package output
 
 import (
-	"bytes"
 	"fmt"
 	"regexp"
 	"strings"
@@ -57,6 +56,5 @@ func Kubernetes(f *slo.File, set *rules.Set) ([]generated.File, error) {
 
 // OursKubernetes reports whether a file is a PrometheusRule that was generated before.
 func OursKubernetes(name string, content []byte) bool {
-	first, _, _ := bytes.Cut(content, []byte("\n"))
-	return strings.HasSuffix(name, objectSuffix) && bytes.Contains(first, []byte(mark))
+	return strings.HasSuffix(name, objectSuffix) && marked(content)
 }

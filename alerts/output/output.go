@@ -114,6 +114,11 @@ func printList[T any](head string, items []T) ([]byte, error) {
 
 // Ours reports whether a file is one of a service's that was generated before.
 func Ours(name string, content []byte) bool {
+	return strings.Contains(name, ".rules") && marked(content)
+}
+
+// marked reports whether a file says at its head that it was generated.
+func marked(content []byte) bool {
 	first, _, _ := bytes.Cut(content, []byte("\n"))
-	return strings.Contains(name, ".rules") && bytes.Contains(first, []byte(mark))
+	return bytes.Contains(first, []byte(mark))
 }

@@ -3,11 +3,13 @@ package rules
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
+	"golang.org/x/sync/errgroup"
 
 	"firstbreach/internal/promexpr"
 	"firstbreach/internal/sli"
@@ -28,20 +30,20 @@ func Make(f *slo.File, opts Options) (*Set, error) {
 	m := maker{Options: opts, file: f, set: &Set{Service: f.Service}}
 	var problems []strictyaml.Problem
 	var watched watch
-	for _, o := range f.Objectives {
-		if !o.Alerts() && !o.Kind.PerRequest() {
-			m.notef("%s: analysis only, no alert: it has no owner and no action", o.Name)
-			continue
+	for i, p := range m.parts() {
+		o := f.Objectives[i]
+		if o.Kind == slo.Recovery && o.Alerts() { // looks at the alerts before it
+			p.err = m.recovery(o)
 		}
-		src, err := m.objective(o)
+		m.set.add(p.set)
 		var listed *strictyaml.Error
 		switch {
-		case errors.As(err, &listed):
+		case errors.As(p.err, &listed):
 			problems = append(problems, listed.Problems...)
-		case err != nil:
-			return nil, err
+		case p.err != nil:
+			return nil, p.err
 		case o.Alerts():
-			watched.add(src, o)
+			watched.add(p.source, o)
 		}
 	}
 	if len(problems) > 0 {
@@ -53,13 +55,50 @@ func Make(f *slo.File, opts Options) (*Set, error) {
 	return m.set, nil
 }
 
-// objective makes the group of one objective and returns where it is read from.
+// part is what is made of one objective by itself.
+type part struct {
+	set    *Set
+	source sli.Source
+	err    error
+}
+
+// parts makes the objectives side by side: none but a recovery looks at another.
+func (m maker) parts() []part {
+	parts := make([]part, len(m.file.Objectives))
+	var work errgroup.Group
+	work.SetLimit(runtime.GOMAXPROCS(0))
+	for i, o := range m.file.Objectives {
+		work.Go(func() error {
+			p := part{set: &Set{}}
+			p.source, p.err = maker{Options: m.Options, file: m.file, set: p.set}.objective(o)
+			parts[i] = p
+			return nil // errors are listed in the order of the file
+		})
+	}
+	work.Wait() //nolint:errcheck // there is none
+	return parts
+}
+
+// add appends what was made of a further objective.
+func (s *Set) add(more *Set) {
+	s.Groups = append(s.Groups, more.Groups...)
+	s.Notes = append(s.Notes, more.Notes...)
+	s.Alerts = append(s.Alerts, more.Alerts...)
+	s.Scenarios = append(s.Scenarios, more.Scenarios...)
+}
+
+// objective makes the group of one objective and returns where it is read from. That of a recovery is
+// made when all before it are there.
 func (m maker) objective(o slo.Objective) (sli.Source, error) {
+	if !o.Alerts() && !o.Kind.PerRequest() {
+		m.notef("%s: analysis only, no alert: it has no owner and no action", o.Name)
+		return sli.Source{}, nil
+	}
 	switch o.Kind {
+	case slo.Recovery:
+		return sli.Source{}, nil
 	case slo.Capacity:
 		return m.capacity(o)
-	case slo.Recovery:
-		return sli.Source{}, m.recovery(o)
 	case slo.Gauge, slo.Expression:
 		return m.gauge(o)
 	}

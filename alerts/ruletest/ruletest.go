@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/template"
+	"golang.org/x/sync/errgroup"
 
 	"firstbreach/alerts/rules"
 	"firstbreach/internal/sli"
@@ -59,14 +61,18 @@ const interval = time.Minute
 // Make makes the tests of a set of rules that lies in ruleFile, beside the tests.
 func Make(set *rules.Set, ruleFile string) (*File, error) {
 	f := &File{RuleFiles: []string{ruleFile}, EvaluationInterval: model.Duration(interval)}
-	for _, s := range set.Scenarios {
-		t, err := test(s)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.Name, err)
-		}
-		f.Tests = append(f.Tests, t)
+	f.Tests = make([]Test, len(set.Scenarios))
+	var work errgroup.Group
+	work.SetLimit(runtime.GOMAXPROCS(0))
+	for i, s := range set.Scenarios {
+		work.Go(func() (err error) {
+			if f.Tests[i], err = test(s); err != nil {
+				return fmt.Errorf("%s: %w", s.Name, err)
+			}
+			return nil
+		})
 	}
-	return f, nil
+	return f, work.Wait()
 }
 
 func test(s rules.Scenario) (Test, error) {

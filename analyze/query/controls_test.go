@@ -46,11 +46,19 @@ func (c control) judge(t *testing.T) verdict.Result {
 	w := newWorld(t)
 	spec := runSpec{id: "r1", classic: true, edges: []float64{0.1, 0.5, 1, 5}, threshold: 1, steps: c.steps(), held: c.held}
 	w.write(spec)
+	c.show(w, spec.steps)
+	m := w.manifest(spec)
+	run, _ := load(t, query.Options{URL: w.serve(), SLO: sloFile(t), Manifest: m})
+	return verdict.Judge(*run)
+}
+
+// show writes what engine and machine showed during the steps, once a second.
+func (c control) show(w *world, steps []stepSpec) {
 	cpu := [2]float64{} // busy, idle
-	last := spec.steps[len(spec.steps)-1]
+	last := steps[len(steps)-1]
 	for at := 0.0; at < last.start+last.length+5; at++ {
 		phase, conc, into := "", 0, 0.0
-		for _, s := range spec.steps {
+		for _, s := range steps {
 			if at >= s.start && at < s.start+s.length {
 				phase, conc, into = s.phase, s.conc, at-s.start
 			}
@@ -71,9 +79,6 @@ func (c control) judge(t *testing.T) verdict.Result {
 		w.put(at, waiting, "vllm:num_requests_waiting", "job", "vllm", "instance", "e")
 		w.put(at, running, "vllm:num_requests_running", "job", "vllm", "instance", "e")
 	}
-	m := w.manifest(spec)
-	run, _ := load(t, query.Options{URL: w.serve(), SLO: sloFile(t), Manifest: m})
-	return verdict.Judge(*run)
 }
 
 // over is what waits beyond a number of slots.

@@ -31,6 +31,16 @@ type world struct {
 	app storage.Appender
 	t0  float64 // unix seconds; when the runs begin
 	n   int
+
+	edit func(*sample) // what happens to each sample on its way into the store; nil: nothing
+}
+
+// sample is one sample that a test is about to write.
+type sample struct {
+	t, v   float64 // seconds after the beginning, and its value
+	name   string
+	labels map[string]string
+	drop   bool // it never gets there
 }
 
 func newWorld(t testing.TB) *world {
@@ -46,6 +56,19 @@ func newWorld(t testing.TB) *world {
 
 // put adds one sample, t seconds after the beginning.
 func (w *world) put(t, v float64, name string, kv ...string) {
+	if w.edit != nil {
+		s := sample{t: t, v: v, name: name, labels: map[string]string{}}
+		for i := 0; i < len(kv); i += 2 {
+			s.labels[kv[i]] = kv[i+1]
+		}
+		if w.edit(&s); s.drop {
+			return
+		}
+		t, v, kv = s.t, s.v, nil
+		for k, label := range s.labels {
+			kv = append(kv, k, label)
+		}
+	}
 	w.append(t, name, kv, func(l labels.Labels, ms int64) error {
 		_, err := w.app.Append(0, l, ms, v)
 		return err
@@ -105,6 +128,7 @@ type stepSpec struct {
 	ttft              []float64      // of the measured ok requests
 	failed            map[string]int // measured requests that weren't ok, by outcome
 	late              int            // measured values that were read too late to tell
+	outside           map[string]int // requests of the other windows; one for each slot when there is none
 	tail              float64        // how long the series stay after the end; 2 s when 0
 }
 
@@ -132,12 +156,16 @@ func (s stepSpec) edges(window string) (from, to float64) {
 	return c, d
 }
 
-// values are the TTFTs of a window's ok requests: outside the measure window one for each slot.
+// values are the TTFTs of a window's ok requests; all are slow outside the measure window.
 func (s stepSpec) values(window string) []float64 {
 	if window == "measure" {
 		return s.ttft
 	}
-	vs := make([]float64, s.conc)
+	n, ok := s.outside[window]
+	if !ok {
+		n = s.conc
+	}
+	vs := make([]float64, n)
 	for i := range vs {
 		vs[i] = 9
 	}

@@ -105,7 +105,8 @@ func searchOf(s *record.Search) *verdict.Search {
 	if s == nil {
 		return nil
 	}
-	return &verdict.Search{Min: s.Min, Max: s.Max, Looks: s.Looks, Requests: s.Requests, Seconds: s.Seconds, Ended: s.Ended, Sent: s.Sent, Took: s.Took}
+	out := verdict.Search(*s)
+	return &out
 }
 
 // readClock compares Prometheus's clock with ours. The time of the answer counts, not its value: in

@@ -28,6 +28,7 @@ type Query struct {
 	From     *time.Time `json:"from,omitempty"`
 	To       *time.Time `json:"to,omitempty"`
 	StepS    float64    `json:"step_s,omitempty"`
+	Lookback float64    `json:"lookback_s,omitempty"` // how long a sample counted; absent: as the server is set
 	Series   int        `json:"series"`
 	Samples  int        `json:"samples"`
 	Warnings []string   `json:"warnings,omitempty"`

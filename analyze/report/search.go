@@ -96,7 +96,7 @@ func (d *Document) searchFacts() []fact {
 	}
 	facts := []fact{
 		{"Declared", fmt.Sprintf("concurrency %d to %d, at most %s at a level, %s", s.Min, s.Max, counted(int64(s.Looks), "look"), s.budget())},
-		{"Took", fmt.Sprintf("%s, warm-up included, in %s", counted(s.Sent, "request"), span0(s.Took))},
+		{"Took", fmt.Sprintf("%s, warm-up included, in %s", counted(s.Sent, "request"), wholeSeconds(s.Took))},
 		{"Ended", ended},
 		{"Found", s.found()},
 	}
@@ -115,7 +115,8 @@ func (d *Document) searchFacts() []fact {
 	return facts
 }
 
-func span0(s float64) string {
+// wholeSeconds writes a time of minutes, such as 5m3s.
+func wholeSeconds(s float64) string {
 	return time.Duration(s * float64(time.Second)).Round(time.Second).String()
 }
 
@@ -126,7 +127,7 @@ func (s *Search) budget() string {
 		parts = append(parts, counted(s.Requests, "request"))
 	}
 	if s.Seconds > 0 {
-		parts = append(parts, span0(s.Seconds))
+		parts = append(parts, wholeSeconds(s.Seconds))
 	}
 	if len(parts) == 0 {
 		return "no budget"

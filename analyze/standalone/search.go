@@ -2,6 +2,7 @@ package standalone
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,18 +29,13 @@ func (o Options) checkSearch(f *files) error {
 
 // search looks for the exact first breach.
 func (j *job) search(ctx context.Context) error {
-	s := &searching{job: j, began: time.Now(), declared: record.Search{
-		Min: j.Search.Min, Max: j.Search.Max, Looks: j.Search.Looks, Requests: j.Search.Requests, Seconds: j.Search.Time.Seconds(),
-	}}
-	if err := j.runner.BeginSearch(ctx, s.declared); err != nil {
+	o, began := *j.Search, time.Now()
+	declared := record.Search{Min: o.Min, Max: o.Max, Looks: o.Looks, Requests: o.Requests, Seconds: o.Time.Seconds()}
+	if err := j.runner.BeginSearch(ctx, declared); err != nil {
 		return err
 	}
-	found, err := search.Run(ctx, *j.Search, s)
-	s.declared.Ended, s.declared.Sent, s.declared.Took = found.Ended, found.Sent, found.Took
-	if noted := j.runner.NoteSearch(s.declared); err == nil {
-		err = noted
-	}
-	if err != nil {
+	found, err := search.Run(ctx, o, searching{j, began})
+	if err := errors.Join(err, j.runner.NoteSearch(found.Sent, found.Took, found.Ended)); err != nil {
 		return err
 	}
 	fmt.Fprintf(j.Out, "\nThe search is over: %s. Now the recovery.\n", found.Ended)
@@ -49,30 +45,30 @@ func (j *job) search(ctx context.Context) error {
 // searching measures for a search.
 type searching struct {
 	*job
-	began    time.Time
-	declared record.Search
+	began time.Time
 }
 
 // Measure is of search.Measurer.
-func (s *searching) Measure(ctx context.Context, a search.Ask) (m search.Measured, err error) {
+func (s searching) Measure(ctx context.Context, a search.Ask) (m search.Measured, err error) {
 	stage := plan.SearchStage(a.Concurrency, a.Round, a.Confirms)
 	fmt.Fprintf(s.Progress, "search: %s, round %d: %s\n", stage.Level().Words(), a.Round, a.Why)
 	if err := s.runner.SearchStep(ctx, stage, a.Requests); err != nil {
 		return m, err
 	}
-	s.declared.Sent, s.declared.Took = s.sent(), time.Since(s.began).Seconds()
-	if err := s.runner.NoteSearch(s.declared); err != nil {
+	m.Requests = s.sent()
+	if err := s.runner.NoteSearch(m.Requests, time.Since(s.began).Seconds(), ""); err != nil {
 		return m, err
 	}
 	run, _, err := analysis.Load(ctx, s.analysis())
 	if err != nil {
 		return m, fmt.Errorf("analyse the search so far: %w", err)
 	}
-	return search.Measured{Run: *run, Requests: s.declared.Sent, Time: time.Since(s.began)}, nil
+	m.Run, m.Time = *run, time.Since(s.began)
+	return m, nil
 }
 
 // sent counts the requests of the run so far.
-func (s *searching) sent() (n int64) {
+func (s searching) sent() (n int64) {
 	for _, step := range s.runner.Manifest().Steps {
 		for _, t := range step.Totals {
 			for _, of := range t.Outcomes {

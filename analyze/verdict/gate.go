@@ -162,6 +162,9 @@ func requests(s Step) Check {
 }
 
 func countsAddUp(s Step, objectives []Objective) Check {
+	if len(s.Incomplete) > 0 {
+		return failed(checkCounts, "%s; look at what stands between loadgen and this store, and run it again", strings.Join(s.Incomplete, "; "))
+	}
 	for _, o := range objectives {
 		c, ok := s.Counts[o.Name]
 		if ok && c.Missing == "" && (c.Slow < 0 || c.Failed < 0 || c.Total < 0 || c.Slow+c.Failed > c.Total) {

@@ -103,7 +103,9 @@ type Step struct {
 
 	// ManifestDiffers names each total in which the manifest and PromQL differ; empty when they
 	// agree or there is no manifest.
-	ManifestDiffers  []string
+	ManifestDiffers []string
+	// Incomplete says which counts of the step contradict each other, because samples are missing.
+	Incomplete       []string
 	Resets           int     // counter resets seen in the step's series
 	Scrapes          int     // scrapes that hold the step, between Start and End
 	ScrapesExpected  int     // by the scrape interval

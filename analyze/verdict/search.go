@@ -19,9 +19,9 @@ type Search struct {
 	Looks    int
 	Requests int64   // budget, warm-up and drain included; 0: none
 	Seconds  float64 // budget; 0: none
-	Ended    string  // why it ended, in words; "" while it goes on
 	Sent     int64   // requests, warm-up and drain included
-	Took     float64
+	Took     float64 // seconds
+	Ended    string  // why it ended, in words; "" while it goes on
 }
 
 // RoundsAt is how many valid rounds a level has at a look, counted from 1: 3, 6, 12 and so on.

@@ -8,14 +8,18 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/api"
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"firstbreach/internal/signal"
+	"firstbreach/loadgen/wire"
 )
 
 // wait asks twice a second until the answer is yes. A server that isn't up yet is no answer; the last
@@ -45,8 +49,11 @@ func wait(ctx context.Context, limit time.Duration, what string, ask func(contex
 	}
 }
 
+// askTime bounds one question to a server.
+const askTime = 10 * time.Second
+
 func get(ctx context.Context, address string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -66,27 +73,25 @@ func get(ctx context.Context, address string) ([]byte, error) {
 
 // value is the one value of an expression now; known is false where there is none.
 func (s *stack) value(ctx context.Context, expr string) (v float64, known bool, err error) {
-	text, err := get(ctx, s.url("prometheus")+"/api/v1/query?query="+url.QueryEscape(expr))
+	client, err := api.NewClient(api.Config{Address: s.url("prometheus")})
 	if err != nil {
 		return 0, false, err
 	}
-	var answer struct {
-		Data struct {
-			Result []struct{ Value [2]any }
-		}
-	}
-	if err := json.Unmarshal(text, &answer); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	answer, _, _, err := promv1.NewAPI(client).Query(ctx, expr, time.Time{})
+	if err != nil {
 		return 0, false, err
 	}
-	switch r := answer.Data.Result; len(r) {
-	case 0:
-		return 0, false, nil
-	case 1:
-		v, err = strconv.ParseFloat(fmt.Sprint(r[0].Value[1]), 64)
-		return v, err == nil, err
-	default:
+	switch r, ok := answer.(model.Vector); {
+	case !ok:
+		return 0, false, fmt.Errorf("%s is a %s, not a vector", expr, answer.Type())
+	case len(r) > 1:
 		return 0, false, fmt.Errorf("%s has %d values, not one", expr, len(r))
+	case len(r) == 1:
+		return float64(r[0].Value), true, nil
 	}
+	return 0, false, nil
 }
 
 // alert is one as the Alertmanager tells it, on its API and to a webhook.
@@ -136,9 +141,9 @@ func (s *stack) probeFailures(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	var all, bad float64
-	for _, m := range families["loadgen_requests_total"].GetMetric() {
+	for _, m := range families[signal.LoadgenRequests].GetMetric() {
 		all += m.GetCounter().GetValue()
-		if outcome(m) != "ok" {
+		if outcome(m) != string(wire.OK) {
 			bad += m.GetCounter().GetValue()
 		}
 	}
@@ -150,7 +155,7 @@ func (s *stack) probeFailures(ctx context.Context) (float64, error) {
 
 func outcome(m *dto.Metric) string {
 	for _, l := range m.GetLabel() {
-		if l.GetName() == "outcome" {
+		if l.GetName() == signal.LabelOutcome {
 			return l.GetValue()
 		}
 	}

@@ -6,6 +6,6 @@
 // healthy traffic, an overload, recovery, an engine that is killed. It ends with status 1 where an alert
 // fires that shouldn't, or doesn't that should.
 //
-// It takes about seven and a half minutes, because rules and routing keep their own times. Tickets, whose windows are
+// It takes six to eight minutes, because rules and routing keep their own times. Tickets, whose windows are
 // hours, are played by the rules' unit tests instead.
 package main

@@ -152,10 +152,14 @@ func (f form) plus(failed func(Grow) promexpr.Expr) form {
 func (s Source) share(group []signal.Metric) form {
 	m := group[0]
 	top := s.selector(own(group), "")
+	terms := make([]*parser.VectorSelector, len(m.Of))
+	for i := range terms {
+		terms[i] = s.selector(of(group, i), "")
+	}
 	total := func(g Grow) promexpr.Expr {
-		sum := promexpr.SumBy(g(s.selector(of(group, 0), "")))
-		for i := 1; i < len(m.Of); i++ {
-			sum = promexpr.Add(sum, orNone(promexpr.SumBy(g(s.selector(of(group, i), ""))), sum))
+		sum := promexpr.SumBy(g(terms[0]))
+		for _, t := range terms[1:] {
+			sum = promexpr.Add(sum, orNone(promexpr.SumBy(g(t)), sum))
 		}
 		return sum
 	}
@@ -201,10 +205,14 @@ func (s Source) failures() func(Grow) promexpr.Expr {
 	if len(groups) == 0 {
 		return nil
 	}
+	shares := make([]form, len(groups))
+	for i, g := range groups {
+		shares[i] = s.share(g)
+	}
 	return func(grow Grow) promexpr.Expr {
-		e := s.share(groups[0]).failed(grow)
-		for _, g := range groups[1:] {
-			e = promexpr.Or(e, s.share(g).failed(grow))
+		e := shares[0].failed(grow)
+		for _, f := range shares[1:] {
+			e = promexpr.Or(e, f.failed(grow))
 		}
 		return e
 	}

@@ -26,6 +26,22 @@ const (
 	MaxTokens                = 1 << 20 // of a prompt or an answer
 )
 
+// maxConcurrency is the greatest number of requests at once that an environment allows.
+func (e Environment) maxConcurrency() int {
+	if e == Production {
+		return MaxConcurrencyProduction
+	}
+	return MaxConcurrency
+}
+
+// maxRate is the greatest rate that an environment allows, in requests per second.
+func (e Environment) maxRate() float64 {
+	if e == Production {
+		return MaxRateProduction
+	}
+	return MaxRate
+}
+
 // Defaults are what a plan file that says nothing but what it must has. Target, prompts and ladder
 // have no default.
 func Defaults() Plan {

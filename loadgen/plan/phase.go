@@ -56,6 +56,9 @@ const (
 	minPhase        = 10 * time.Second
 )
 
+// afterKeys are those of what After lists.
+const afterKeys = "soak, fluctuation, trace, drills"
+
 // After lists what is run once, after the rounds: soak, fluctuations, trace, drills. Their round is 1.
 func (p *Plan) After() []Stage {
 	var stages []Stage

@@ -194,9 +194,17 @@ func (s Stage) Level() level.Level { return level.Level{Concurrency: s.Concurren
 
 // Stages expands one round: baseline, the ladder, recovery.
 func (p *Plan) Stages(round int) []Stage {
-	stages := []Stage{{Phase: PhaseBaseline, Round: round, Step: 1, Concurrency: p.Baseline.Concurrency}}
+	stages := []Stage{p.baselineStage(round)}
 	for i, l := range p.Ramp.Levels() {
 		stages = append(stages, Stage{Phase: PhaseRamp, Round: round, Step: i + 1, Concurrency: l.Concurrency, Rate: l.Rate})
 	}
-	return append(stages, Stage{Phase: PhaseRecovery, Round: round, Step: 1, Concurrency: p.Recovery.Concurrency})
+	return append(stages, p.recoveryStage(round))
+}
+
+func (p *Plan) baselineStage(round int) Stage {
+	return Stage{Phase: PhaseBaseline, Round: round, Step: 1, Concurrency: p.Baseline.Concurrency}
+}
+
+func (p *Plan) recoveryStage(round int) Stage {
+	return Stage{Phase: PhaseRecovery, Round: round, Step: 1, Concurrency: p.Recovery.Concurrency}
 }

@@ -99,10 +99,7 @@ func rungsOf(ladder strictyaml.Value, example string) (rungs []strictyaml.Value,
 // rate reads one rate, in requests per second, within the environment's cap.
 func (r *reader) rate(v strictyaml.Value, into *float64) bool {
 	n, ok := v.Float()
-	most := float64(MaxRate)
-	if r.plan.Environment == Production {
-		most = MaxRateProduction
-	}
+	most := r.plan.Environment.maxRate()
 	switch {
 	case !ok:
 		return false
@@ -137,10 +134,7 @@ func (r *reader) arrivals(v strictyaml.Value, into *Arrivals) {
 
 // maxInFlight reads the cap of an open loop, within that on concurrency.
 func (r *reader) maxInFlight(v strictyaml.Value, into *int) {
-	*into = DefaultInFlight
-	if r.plan.Environment == Production {
-		*into = MaxConcurrencyProduction
-	}
+	*into = min(DefaultInFlight, r.plan.Environment.maxConcurrency())
 	if v.Present() {
 		r.concurrency(v, into)
 	}

@@ -27,16 +27,10 @@ func (p *Plan) CheckSearch(most int) error {
 	if p.Step.Duration > 0 {
 		reject("step.duration", "a search chooses how many requests a step measures", "write step: {min_duration, max_duration}"+without)
 	}
-	for key, present := range map[string]bool{"trace": p.Trace != nil, "soak": p.Soak != nil, "fluctuation": len(p.Fluctuations) > 0, "drills": len(p.Drills) > 0} {
-		if present {
-			reject(key, "a search does not run what comes after the rounds", "remove it"+without)
-		}
+	if len(p.After()) > 0 {
+		reject(afterKeys, "a search does not run what comes after the rounds", "remove it"+without)
 	}
-	limit := MaxConcurrency
-	if p.Environment == Production {
-		limit = MaxConcurrencyProduction
-	}
-	if most > limit {
+	if limit := p.Environment.maxConcurrency(); most > limit {
 		reject("environment", fmt.Sprintf("--search.max %d: %s allows at most %d requests at once", most, p.Environment, limit), fmt.Sprintf("pass --search.max %d or less", limit))
 	}
 	if len(bad) == 0 {
@@ -49,9 +43,11 @@ func (p *Plan) CheckSearch(most int) error {
 func (p *Plan) ForSearch(requests int) *Plan {
 	out := *p
 	out.Step.Requests = requests
-	out.Rounds = max(p.Rounds, MinRounds)
+	out.Rounds = p.searchRounds()
 	return &out
 }
+
+func (p *Plan) searchRounds() int { return max(p.Rounds, MinRounds) }
 
 // SearchStage is one step of a search: a level, measured once. Levels come as the search chooses them, so their
 // concurrency numbers them.
@@ -65,9 +61,9 @@ func SearchStage(concurrency, round int, confirms bool) Stage {
 
 // Around are the steps before and after a search: the baseline, and the recovery, in each round.
 func (p *Plan) Around() (before, after []Stage) {
-	for round := 1; round <= max(p.Rounds, MinRounds); round++ {
-		before = append(before, Stage{Phase: PhaseBaseline, Round: round, Step: 1, Concurrency: p.Baseline.Concurrency})
-		after = append(after, Stage{Phase: PhaseRecovery, Round: round, Step: 1, Concurrency: p.Recovery.Concurrency})
+	for round := 1; round <= p.searchRounds(); round++ {
+		before = append(before, p.baselineStage(round))
+		after = append(after, p.recoveryStage(round))
 	}
 	return before, after
 }

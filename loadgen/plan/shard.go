@@ -78,7 +78,7 @@ func (p *Plan) CheckShards() error {
 		refuse("classes", "a mix of classes can't be sharded: take the classes out of the plan, or leave out --shard")
 	}
 	if len(p.After()) > 0 {
-		refuse("soak, fluctuation, trace, drills", "only rounds can be sharded: take these phases out of the plan, or leave out --shard")
+		refuse(afterKeys, "only rounds can be sharded: take these phases out of the plan, or leave out --shard")
 	}
 	return errors.Join(errs...)
 }

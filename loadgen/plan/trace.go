@@ -224,11 +224,7 @@ func (r *reader) traceLoad(v strictyaml.Value, t *Trace) bool {
 		return false
 	}
 	t.Rate, t.Busiest = t.rates()
-	most := float64(MaxRate)
-	if r.plan.Environment == Production {
-		most = MaxRateProduction
-	}
-	if t.Busiest > most {
+	if t.Busiest > r.plan.Environment.maxRate() {
 		v.Reject(fmt.Sprintf("has %s requests per second in its busiest %v, more than %s", level.FormatRate(t.Busiest), busiestOver, r.allowed()),
 			fmt.Sprintf("lower speed, which is %g", t.Speed))
 		return false

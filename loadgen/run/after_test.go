@@ -86,13 +86,7 @@ func TestTraceAfterTheRounds(t *testing.T) {
 			Requests: []plan.TraceRequest{{Input: 10, Output: 4}, {At: 5 * time.Second, Input: 10, Output: 4}, {At: 9 * time.Second, Input: 40, Output: 4},
 				{At: 9 * time.Second, Input: 10, Output: 4}, {At: 9 * time.Second, Input: 10, Output: 4}, {At: 14 * time.Second, Input: 10, Output: 10}},
 		}
-		r := start(t, o)
-		p, stop := scraping(t, r.Handler())
-		if err := errors.Join(r.RunRounds(t.Context()), r.Close(t.Context())); err != nil {
-			t.Fatal(err)
-		}
-		stop()
-		m, counts := totals(t, o)
+		p, m, counts := whole(t, o)
 		equal(t, "steps", levels(m), []string{"1ba:1", "1ra:1", "1re:1", "1tr:0.35/s"})
 		equal(t, "state", m.State, record.Complete)
 		equal(t, "what Prometheus saw last", p.last, counts)

@@ -1,7 +1,6 @@
 package run_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -33,13 +32,7 @@ func TestOpenLoop(t *testing.T) {
 		o := options(t, &target{})
 		o.Plan.Rounds = 1
 		rates(o.Plan, 100, 0.5, 4)
-		r := start(t, o)
-		p, stop := scraping(t, r.Handler())
-		if err := errors.Join(r.RunRounds(t.Context()), r.Close(t.Context())); err != nil {
-			t.Fatal(err)
-		}
-		stop()
-		m, counts := totals(t, o)
+		p, m, counts := whole(t, o)
 		equal(t, "steps", levels(m), []string{"1ba:1", "1ra:0.5/s", "1ra:4/s", "1re:1"})
 		equal(t, "rates", m.Rates, []float64{0.5, 4})
 		equal(t, "ladder", m.Ladder, []int{})
@@ -76,13 +69,7 @@ func TestOpenLoopStops(t *testing.T) {
 		o := options(t, &target{})
 		o.Plan.Rounds = 2
 		rates(o.Plan, 2, 1, 8, 16)
-		r := start(t, o)
-		_, stop := scraping(t, r.Handler())
-		if err := errors.Join(r.RunRounds(t.Context()), r.Close(t.Context())); err != nil {
-			t.Fatal(err)
-		}
-		stop()
-		m, _ := totals(t, o)
+		_, m, _ := whole(t, o)
 		equal(t, "steps", levels(m), []string{"1ba:1", "1ra:1/s", "1ra:8/s!", "1re:1", "2ba:1", "2ra:1/s", "2ra:8/s!", "2re:1"})
 		if !strings.HasPrefix(m.Reason, "round 1 stopped at ramp step 2, rate 8/s (error_ratio: ") {
 			t.Errorf("reason %q", m.Reason)

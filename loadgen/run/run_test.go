@@ -167,6 +167,19 @@ func start(t *testing.T, o run.Options) *run.Runner {
 	return r
 }
 
+// whole runs every round to the end, with a Prometheus that scrapes, and returns that, the manifest and its totals.
+func whole(t *testing.T, o run.Options) (p *prometheus, m record.Manifest, counts map[string]float64) {
+	t.Helper()
+	r := start(t, o)
+	p, stop := scraping(t, r.Handler())
+	if err := errors.Join(r.RunRounds(t.Context()), r.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	m, counts = totals(t, o)
+	return p, m, counts
+}
+
 func equal[T any](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if d := cmp.Diff(want, got); d != "" {
@@ -290,13 +303,7 @@ func TestWholeRun(t *testing.T) {
 func TestStopRuleAtStepFour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, &target{failAbove: 4}, 1, 2, 4, 8, 16, 32)
-		r := start(t, o)
-		p, stop := scraping(t, r.Handler())
-		if err := errors.Join(r.RunRounds(t.Context()), r.Close(t.Context())); err != nil {
-			t.Fatal(err)
-		}
-		stop()
-		m, counts := totals(t, o)
+		p, m, counts := whole(t, o)
 		equal(t, "rounds", shape(m), slices.Repeat([]string{"ba1 ra1 ra2 ra4 ra8! re1"}, 3))
 		equal(t, "state", m.State, record.Complete)
 		equal(t, "what Prometheus saw last", p.last, counts)
@@ -333,13 +340,7 @@ func TestALaterStopLowersTheLadder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// The first round takes about 70 s, half of it the single slots of baseline and recovery.
 		o := options(t, later{&target{failAbove: 4}, time.Now().Add(80 * time.Second), 2}, 2, 4, 8, 16)
-		r := start(t, o)
-		_, stop := scraping(t, r.Handler())
-		if err := errors.Join(r.RunRounds(t.Context()), r.Close(t.Context())); err != nil {
-			t.Fatal(err)
-		}
-		stop()
-		m, _ := totals(t, o)
+		_, m, _ := whole(t, o)
 		equal(t, "rounds", shape(m), []string{"ba1 ra2 ra4 ra8! re1", "ba1 ra2 ra4! re1", "ba1 ra2 ra4! re1"})
 	})
 }
@@ -348,13 +349,7 @@ func TestALaterStopLowersTheLadder(t *testing.T) {
 func TestTargetGoneMidRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, &target{goneFrom: time.Now().Add(30 * time.Second)}, 1, 2, 4)
-		r := start(t, o)
-		p, stop := scraping(t, r.Handler())
-		if err := errors.Join(r.RunRounds(t.Context()), r.Close(t.Context())); err != nil {
-			t.Fatal(err)
-		}
-		stop()
-		m, counts := totals(t, o)
+		p, m, counts := whole(t, o)
 		// In the first round it went away during step 1 of the ladder. Later a baseline that fails
 		// leaves nothing of the ladder but what is as low as itself.
 		equal(t, "rounds", shape(m), []string{"ba1 ra1! re1!", "ba1! ra1! re1!", "ba1! ra1! re1!"})

@@ -13,9 +13,8 @@ import (
 // BeginSearch begins a run whose levels somebody else chooses, step by step, in place of RunRounds: it notes what
 // was declared, and runs the baseline.
 func (r *Runner) BeginSearch(ctx context.Context, declared record.Search) error {
-	r.edit(func(m *record.Manifest) { m.Search, m.Ladder = &declared, []int{} })
 	before, _ := r.opts.Plan.Around()
-	r.edit(func(m *record.Manifest) { m.Rounds = len(before) })
+	r.edit(func(m *record.Manifest) { m.Search, m.Ladder, m.Rounds = &declared, []int{}, len(before) })
 	return r.around(ctx, before)
 }
 
@@ -46,9 +45,10 @@ func (r *Runner) searched(stage plan.Stage) {
 	})
 }
 
-// NoteSearch notes how far the search got.
-func (r *Runner) NoteSearch(s record.Search) error {
-	r.edit(func(m *record.Manifest) { m.Search = &s })
+// NoteSearch notes how far the search got: the requests that it sent, the seconds that it took, and, once it
+// is over, why it ended.
+func (r *Runner) NoteSearch(sent int64, took float64, ended string) error {
+	r.edit(func(m *record.Manifest) { m.Search.Sent, m.Search.Took, m.Search.Ended = sent, took, ended })
 	return r.writeManifest()
 }
 

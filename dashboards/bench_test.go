@@ -1,0 +1,20 @@
+package main
+
+import (
+	"io"
+	"testing"
+
+	"firstbreach/internal/slo/slotest"
+)
+
+// BenchmarkThousandObjectives is the whole command: an SLO file is read and its dashboards are written,
+// each time into an empty folder.
+func BenchmarkThousandObjectives(b *testing.B) {
+	path := slotest.WriteThousand(b)
+	for b.Loop() {
+		if status := command([]string{"--slo", path, "--out", b.TempDir()}, io.Discard, io.Discard); status != 0 {
+			b.Fatalf("exit status %d", status)
+		}
+	}
+	slotest.ReportRate(b)
+}
