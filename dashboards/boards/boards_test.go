@@ -2,11 +2,13 @@ package boards
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog/plugins"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
@@ -44,6 +46,7 @@ func everyBoard(t *testing.T) []board.Board {
 	for _, engine := range signal.Names() {
 		f := shipped(t)
 		f.Service, f.Engine = "of-"+engine, engine
+		onEdges(t, f)
 		for _, of := range []func(*slo.File) (board.Board, error){Service, LoadTest} {
 			b, err := of(f)
 			if err != nil {
@@ -53,6 +56,28 @@ func everyBoard(t *testing.T) []board.Board {
 		}
 	}
 	return all
+}
+
+// onEdges moves thresholds to the next longer edge of the engine's histograms.
+func onEdges(t *testing.T, f *slo.File) {
+	t.Helper()
+	entry, err := signal.Lookup(f.Engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range f.Objectives {
+		o := &f.Objectives[i]
+		metrics := entry.Candidates(o.Signal)
+		if o.Kind != slo.Latency || len(metrics) == 0 {
+			continue
+		}
+		for _, edge := range metrics[0].Edges() {
+			if at := time.Duration(math.Round(edge * 1e9)); at >= o.Threshold {
+				o.Threshold = at
+				break
+			}
+		}
+	}
 }
 
 // raw is a dashboard as Grafana reads it.
