@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -127,30 +126,12 @@ func Load(path string, now time.Time) (*Config, error) {
 		c.SLO, errSLO = slo.LoadAll(files)
 	}
 	for _, f := range c.SLO {
-		errSLO = joined(errSLO, window.Check(f))
+		errSLO = strictyaml.Join(errSLO, window.Check(f))
 	}
-	if err := joined(errFile, errSLO); err != nil {
+	if err := strictyaml.Join(errFile, errSLO); err != nil {
 		return nil, err
 	}
 	return c, nil
-}
-
-// joined puts the problems of several files into one error.
-func joined(errs ...error) error {
-	var all []strictyaml.Problem
-	for _, err := range errs {
-		var listed *strictyaml.Error
-		switch {
-		case errors.As(err, &listed):
-			all = append(all, listed.Problems...)
-		case err != nil:
-			return err
-		}
-	}
-	if len(all) == 0 {
-		return nil
-	}
-	return &strictyaml.Error{Problems: all}
 }
 
 // beside is a path, which counts from the configuration's folder unless it is absolute.
