@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -96,7 +95,7 @@ func (c *config) generate(stderr io.Writer) ([]generated.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	var problems []strictyaml.Problem
+	var errs []error
 	var files []generated.File
 	measured, err := c.measured(slos)
 	if err != nil {
@@ -104,16 +103,11 @@ func (c *config) generate(stderr io.Writer) ([]generated.File, error) {
 	}
 	for _, f := range slos {
 		made, err := c.rules(f, measured[f.Service], stderr)
-		var listed *strictyaml.Error
-		if errors.As(err, &listed) {
-			problems = append(problems, listed.Problems...)
-		} else if err != nil {
-			return nil, err
-		}
+		errs = append(errs, err)
 		files = append(files, made...)
 	}
-	if len(problems) > 0 {
-		return nil, &strictyaml.Error{Problems: problems}
+	if err := strictyaml.Join(errs...); err != nil {
+		return nil, err
 	}
 	if c.format == formatKubernetes {
 		return files, nil

@@ -30,7 +30,7 @@ type Ours func(name string, content []byte) bool
 // more. It returns the names of what changed.
 func Write(dir string, files []File, ours Ours) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("the folder can't be written: %w", err)
+		return nil, fmt.Errorf("the folder can't be written: %w (fix: make it writable for this user, or name another with --out)", err)
 	}
 	changed, stale, err := Compare(dir, files, ours)
 	if err != nil {
