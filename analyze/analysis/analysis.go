@@ -120,7 +120,7 @@ func queries(log *query.Log) []report.Query {
 	for _, q := range log.Queries {
 		out = append(out, report.Query{
 			Name: q.Name, Kind: string(q.Kind), Expr: q.Expr,
-			At: moment(q.At), From: moment(q.From), To: moment(q.To), StepS: q.StepS,
+			At: moment(q.At), From: moment(q.From), To: moment(q.To), StepS: q.StepS, Lookback: q.LookbackS,
 			Series: q.Series, Samples: q.Samples, Warnings: append(q.Warnings, q.Infos...), Error: q.Error,
 		})
 	}

@@ -63,7 +63,7 @@ func Chain(folder string) ([]Entry, error) {
 		}
 		chain[i].First = before == nil
 		if before != nil {
-			chain[i].Changed = unintended(Differences(*before, *chain[i].analysed, nil))
+			chain[i].Changed = keys(Differences(*before, *chain[i].analysed, nil), false)
 		}
 		before = chain[i].analysed
 	}

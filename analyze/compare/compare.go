@@ -44,8 +44,9 @@ type Result struct {
 	Outcome     Outcome      `json:"outcome"`
 	Reason      string       `json:"reason"`
 	Differences []Difference `json:"differences"`
-	Levels      []string     `json:"levels"`   // compared, ascending
-	Measures    []Measure    `json:"measures"` // decided on, Holm-corrected together; then those not tested
+	Levels      []string     `json:"levels"`          // compared, ascending
+	Measures    []Measure    `json:"measures"`        // decided on, Holm-corrected together; then those not tested
+	Slots       *Slots       `json:"slots,omitempty"` // nil where the engine ran about as many requests at once in both
 	FirstBreach FirstBreach  `json:"first_breach"`
 	Notes       []string     `json:"notes"`
 }
@@ -84,9 +85,9 @@ func Compare(a, b Run, o Options) *Result {
 	r := &Result{Schema: Schema, A: a.Report.Run, B: b.Report.Run, Differences: Differences(a, b, o.Intended), Levels: []string{}, Measures: []Measure{}, Notes: []string{}}
 	r.FirstBreach = firstBreach(a, b)
 	r.unknown(a, b)
-	if keys := unintended(r.Differences); len(keys) > 0 {
+	if undeclared := keys(r.Differences, false); len(undeclared) > 0 {
 		r.Outcome, r.FirstBreach.Suspected = NotComparable, ""
-		r.Reason = fmt.Sprintf("the runs differ in %s; declare what the comparison is about with --intended", strings.Join(keys, ", "))
+		r.Reason = fmt.Sprintf("the runs differ in %s; declare what the comparison is about with --intended", strings.Join(undeclared, ", "))
 		return r
 	}
 	for _, run := range []Run{a, b} {
@@ -107,6 +108,7 @@ func Compare(a, b Run, o Options) *Result {
 	}
 	r.Measures = r.sameObjectives(measure(pairs))
 	r.floor(a, o)
+	r.Slots = r.compareSlots(pairs)
 	r.decide()
 	r.Measures = append(r.Measures, readings(pairs)...)
 	r.Measures = append(r.Measures, recovery(a, b)...)
@@ -166,9 +168,11 @@ func quantities() []quantity {
 		{"E2E P95", +1, func(r report.Round) *float64 { return r.Latency.E2E.P95 }},
 		{"TPOT P95", +1, func(r report.Round) *float64 { return r.Latency.TPOT.P95 }},
 		{"output tokens per second", -1, func(r report.Round) *float64 { return r.Throughput.Tokens }},
-		{"requests per second", -1, func(r report.Round) *float64 { return r.Throughput.Requests }},
+		requestRate,
 	}
 }
+
+var requestRate = quantity{"requests per second", -1, func(r report.Round) *float64 { return r.Throughput.Requests }}
 
 // measure are the measures that a test decides on, not yet corrected.
 func measure(pairs []pair) []Measure {
@@ -266,8 +270,8 @@ func objective(s report.Step, name string) *report.ObjectiveResult {
 func (r *Result) floor(a Run, o Options) {
 	used := 0
 	for _, same := range o.Same {
-		if keys := unintended(Differences(a, same, nil)); len(keys) > 0 {
-			r.Notes = append(r.Notes, fmt.Sprintf("Run %s is no A/A run of %s and wasn't used: they differ in %s.", same.Report.Run, a.Report.Run, strings.Join(keys, ", ")))
+		if other := keys(Differences(a, same, nil), false); len(other) > 0 {
+			r.Notes = append(r.Notes, fmt.Sprintf("Run %s is no A/A run of %s and wasn't used: they differ in %s.", same.Report.Run, a.Report.Run, strings.Join(other, ", ")))
 			continue
 		}
 		pairs := match(a, same)

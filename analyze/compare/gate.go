@@ -54,15 +54,15 @@ func covers(intended []string, key string) bool {
 	return false
 }
 
-// unintended are the keys of the differences that nobody declared.
-func unintended(ds []Difference) []string {
-	var keys []string
+// keys are those of the differences that were declared, or of those that weren't.
+func keys(ds []Difference, intended bool) []string {
+	var out []string
 	for _, d := range ds {
-		if !d.Intended {
-			keys = append(keys, d.Key)
+		if d.Intended == intended {
+			out = append(out, d.Key)
 		}
 	}
-	return keys
+	return out
 }
 
 // conditions are everything that has to be the same for two runs to be compared: what was served, what was

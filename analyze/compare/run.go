@@ -84,10 +84,11 @@ func Find(name, folder string) (Run, error) {
 	if err != nil {
 		return Run{}, fmt.Errorf("%s is no directory, so it was looked for as a run ID: %w", name, err)
 	}
+	var found []Entry
 	var dirs, known []string
 	for _, e := range chain {
 		if e.Run == name {
-			dirs = append(dirs, e.Dir)
+			found, dirs = append(found, e), append(dirs, e.Dir)
 		}
 		known = append(known, e.Run)
 	}
@@ -99,7 +100,10 @@ func Find(name, folder string) (Run, error) {
 		}
 		return Run{}, &InputError{fmt.Sprintf("%s is neither a run directory nor the ID of a run in %s (%s); see analyze list %s", name, folder, has, folder)}
 	case 1:
-		return Load(dirs[0])
+		if read := found[0].analysed; read != nil {
+			return *read, nil
+		}
+		return Load(dirs[0]) // says why it can't be read
 	}
 	slices.Sort(dirs)
 	return Run{}, &InputError{fmt.Sprintf("%d runs in %s have the ID %s: %s; name the directory of the one that you mean", len(dirs), folder, name, strings.Join(dirs, ", "))}

@@ -64,6 +64,9 @@ func (r *Result) WriteMarkdown(w io.Writer) error {
 		}
 	}
 	b.WriteString("\n\n")
+	if r.Slots != nil {
+		fmt.Fprintf(&b, "Slots or compute: %s.\n\n", r.Slots.Finding)
+	}
 	if len(r.Measures) > 0 {
 		fmt.Fprintf(&b, "Over the levels %s, B against A:\n\n| measure | change | 95 %% CI | p (Holm) | margin | outcome |\n|---|---|---|---|---|---|\n", strings.Join(r.Levels, ", "))
 		for _, m := range r.Measures {

@@ -18,6 +18,8 @@ type question struct {
 	expr promexpr.Expr
 	at   time.Time // of an instant query; zero for the server's own time
 	span v1.Range  // set (Step > 0) for a range query
+	// lookback is how long a sample counts in a range query; 0: as the server is set.
+	lookback time.Duration
 	// label asks for the values of a label instead, on the series of expr between at−back and at.
 	label string
 	back  time.Duration
@@ -81,7 +83,8 @@ func (l *loader) askOne(ctx context.Context, q question) (answer, Query, error) 
 	case q.span.Step > 0:
 		entry.Kind, entry.At = Ranged, time.Time{}
 		entry.From, entry.To, entry.StepS = q.span.Start.UTC(), q.span.End.UTC(), q.span.Step.Seconds()
-		r, err = l.ranged(ctx, entry.Expr, q.span)
+		entry.LookbackS = q.lookback.Seconds()
+		r, err = l.ranged(ctx, entry.Expr, q.span, q.lookback)
 	default:
 		r, err = l.instant(ctx, entry.Expr, q.at)
 	}

@@ -117,13 +117,20 @@ func (p *prometheus) instant(ctx context.Context, expr string, at time.Time) (re
 	return p.query(ctx, "/api/v1/query", form)
 }
 
-// ranged evaluates an expression at every step of a range.
-func (p *prometheus) ranged(ctx context.Context, expr string, r v1.Range) (response, error) {
-	return p.query(ctx, "/api/v1/query_range", url.Values{
-		"query": {expr}, "start": {timestamp(r.Start)}, "end": {timestamp(r.End)},
-		"step": {strconv.FormatFloat(r.Step.Seconds(), 'f', -1, 64)},
-	})
+// ranged evaluates an expression at every step of a range. A sample counts for as long as lookback; when
+// that is 0, for as long as the server is set to.
+func (p *prometheus) ranged(ctx context.Context, expr string, r v1.Range, lookback time.Duration) (response, error) {
+	form := url.Values{
+		"query": {expr}, "start": {timestamp(r.Start)}, "end": {timestamp(r.End)}, "step": {inSeconds(r.Step)},
+	}
+	if lookback > 0 {
+		form.Set("lookback_delta", inSeconds(lookback)) // Prometheus, Thanos
+		form.Set("max_lookback", inSeconds(lookback))   // VictoriaMetrics
+	}
+	return p.query(ctx, "/api/v1/query_range", form)
 }
+
+func inSeconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }
 
 // labelValues lists the values of a label on the series of a selector.
 func (p *prometheus) labelValues(ctx context.Context, label, selector string, from, to time.Time) (model.LabelValues, []string, []string, error) {

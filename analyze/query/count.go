@@ -200,20 +200,55 @@ func (s *step) latencyCount(e edge, f form) verdict.Count {
 		return verdict.Count{Undefined: undefined, Missing: fmt.Sprintf("%d of %d load generators have no bucket edge at %s: run them all with the same SLO file",
 			all.shards-within.shards, all.shards, e.objective.Threshold)}
 	case within.count > all.count:
-		return verdict.Count{Undefined: undefined, Missing: fmt.Sprintf("%s counts %d values within %s but only %d in all: samples are missing",
-			e.metric, within.count, e.objective.Threshold, all.count)}
+		return s.incomplete(undefined, "%s counts %d values within %s but only %d in all: samples are missing",
+			e.metric, within.count, e.objective.Threshold, all.count)
+	}
+	if late := s.behind(e); late > 0 {
+		return s.incomplete(undefined, "the last scrape is only partly there: %s%s{le=%q} ends %.3g s before %s%s: samples are missing",
+			e.metric, suffixBucket, e.spellings[0], late, e.metric, suffixCount)
 	}
 	// A request has many gaps between chunks, but one value of anything else.
 	if ok := s.Outcomes[string(wire.OK)]; e.objective.Signal != slo.SignalICL && all.count+undefined != ok {
-		return verdict.Count{Undefined: undefined, Missing: fmt.Sprintf("%s holds %d values and %d requests had none, but %d requests were ok: samples are missing",
-			e.metric, all.count, undefined, ok)}
+		return s.incomplete(undefined, "%s holds %d values and %d requests had none, but %d requests were ok: samples are missing",
+			e.metric, all.count, undefined, ok)
 	}
 	slow, late, failed := all.count-within.count, s.window(string(record.Measure)).late[e.objective.Name], s.failed()
 	if late > slow {
-		return verdict.Count{Undefined: undefined, Missing: fmt.Sprintf("%d values of %s were read too late to tell, but only %d are over %s: samples are missing",
-			late, e.metric, slow, e.objective.Threshold)}
+		return s.incomplete(undefined, "%d values of %s were read too late to tell, but only %d are over %s: samples are missing",
+			late, e.metric, slow, e.objective.Threshold)
 	}
 	return verdict.Count{Total: all.count + failed, Slow: slow, Failed: failed, Undefined: undefined, Late: late}
+}
+
+// incomplete is no count, because samples of this step in this round are missing; that is no setting, which
+// would hold for the whole run.
+func (s *step) incomplete(undefined int64, format string, args ...any) verdict.Count {
+	why := fmt.Sprintf(format, args...)
+	s.Incomplete = append(s.Incomplete, why)
+	return verdict.Count{Undefined: undefined, Missing: why}
+}
+
+// behind is by how many seconds the bucket at the threshold ends before the count of the same histogram, in
+// any load generator. A scrape carries both, but a store may have taken only a part of it: the values that
+// the bucket lacks would be read as slow.
+func (s *step) behind(e edge) float64 {
+	ends := func(name string) map[string]float64 {
+		by := map[string]float64{}
+		for _, t := range s.counters[name] {
+			if n := len(t.points); n > 0 {
+				shard := string(t.labels[labelShard])
+				by[shard] = max(by[shard], t.points[n-1].T)
+			}
+		}
+		return by
+	}
+	most, within := 0.0, ends(withinOf(e))
+	for shard, end := range ends(e.metric) {
+		if at, ok := within[shard]; ok {
+			most = max(most, end-at)
+		}
+	}
+	return most
 }
 
 // outcomeCounts fills the counts of the objectives that only look at how requests ended.

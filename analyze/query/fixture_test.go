@@ -128,6 +128,7 @@ type stepSpec struct {
 	ttft              []float64      // of the measured ok requests
 	failed            map[string]int // measured requests that weren't ok, by outcome
 	late              int            // measured values that were read too late to tell
+	outside           map[string]int // requests of the other windows; one for each slot when there is none
 	tail              float64        // how long the series stay after the end; 2 s when 0
 }
 
@@ -155,12 +156,16 @@ func (s stepSpec) edges(window string) (from, to float64) {
 	return c, d
 }
 
-// values are the TTFTs of a window's ok requests: outside the measure window one for each slot.
+// values are the TTFTs of a window's ok requests; all are slow outside the measure window.
 func (s stepSpec) values(window string) []float64 {
 	if window == "measure" {
 		return s.ttft
 	}
-	vs := make([]float64, s.conc)
+	n, ok := s.outside[window]
+	if !ok {
+		n = s.conc
+	}
+	vs := make([]float64, n)
 	for i := range vs {
 		vs[i] = 9
 	}
@@ -280,6 +285,7 @@ func (w *world) writeWindow(r runSpec, s stepSpec, win string, t float64, base [
 	}
 	w.put(t, held*done*(to-from)*float64(s.conc), signal.LoadgenInFlightSeconds, base...)
 	w.put(t, held*done*(to-from)*float64(s.conc), signal.LoadgenOccupancySeconds, base...)
+	w.put(t, 0.01*done*(to-from)*float64(s.conc), signal.LoadgenBackoffSeconds, base...)
 	for _, h := range []string{signal.LoadgenTTFT, signal.LoadgenDuration, signal.LoadgenTPOT, signal.LoadgenICL} {
 		if r.native {
 			w.putHistogram(t, nativeHistogram(values), h, base...)

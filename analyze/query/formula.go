@@ -45,7 +45,7 @@ func newFormula(m signal.Metric, samples map[string][]track) formula {
 		all = append(all, o.tracks...)
 	}
 	f.times = grid(all)
-	f.stale = 3 * gap(all)
+	f.stale = staleAfter * gap(all)
 	return f
 }
 

@@ -17,13 +17,13 @@ import (
 type counters map[string][]*track
 
 // progressQuestions ask how many there were at each scrape, not only in the end: when a step broke,
-// when the service was back, and for the phases that are judged over their own time.
+// when the service was back, for the phases that are judged over their own time, and whether the last
+// scrape is all there.
 func (l *loader) progressQuestions() []question {
-	phases := promexpr.OneOf(signal.LabelPhase, append(verdict.AfterPhases(), verdict.PhaseRamp, verdict.PhaseRecovery, verdict.PhaseVerify)...)
 	ask := func(metric string, name func(model.Metric) string, more ...promexpr.Matcher) question {
 		return question{
 			name: metric + " at each scrape", at: l.until,
-			expr: promexpr.Range(l.own(metric, append([]promexpr.Matcher{measured(), phases}, more...)...), l.span),
+			expr: promexpr.Range(l.own(metric, append([]promexpr.Matcher{measured()}, more...)...), l.span),
 			take: func(a answer) error { return l.takeCounters(a, name) },
 		}
 	}
@@ -134,6 +134,9 @@ func (l *loader) takeCounters(a answer, name func(model.Metric) string) error {
 // fillProgress computes each objective's count at each scrape.
 func (l *loader) fillProgress() {
 	for _, s := range l.steps {
+		if s.Phase == verdict.PhaseBaseline || s.Phase == verdict.PhaseConfirm {
+			continue // nobody asks when
+		}
 		for _, t := range grid(s.counters[string(wire.OK)]) {
 			s.Progress = append(s.Progress, verdict.Progress{T: t, Counts: s.countsAt(t, l)})
 		}

@@ -30,7 +30,7 @@ func OpenRanges(o Options) (*Ranges, error) {
 // Range evaluates an expression at every step of a range. name says in words what is asked, for the log
 // and for errors.
 func (r *Ranges) Range(ctx context.Context, name string, expr promexpr.Expr, span v1.Range) (model.Matrix, error) {
-	resp, err := r.p.ranged(ctx, expr.String(), span)
+	resp, err := r.p.ranged(ctx, expr.String(), span, 0)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, explain(err, r.p.address))
 	}

@@ -19,6 +19,10 @@ import (
 // maxPoints bounds a range query and a subquery. Prometheus refuses more than 11,000 points.
 const maxPoints = 10_000
 
+// staleAfter is how many scrapes long a sample counts where the next doesn't come. By default Prometheus
+// carries it on for five minutes: an engine that is gone without a staleness marker would still read as idle.
+const staleAfter = 3
+
 // labelCPU is the label that is added up in Prometheus rather than here: a machine has hundreds of
 // series of it.
 const labelCPU = "cpu"
@@ -147,7 +151,8 @@ func (l *loader) expressionQuestions() []question {
 		}
 		qs = append(qs, question{
 			name: "objective " + o.Name, expr: e, lenient: true,
-			span: v1.Range{Start: l.begin, End: ceilSecond(l.end), Step: l.resolution(l.end.Sub(l.begin))},
+			lookback: staleAfter * seconds(l.run.ScrapeInterval),
+			span:     v1.Range{Start: l.begin, End: ceilSecond(l.end), Step: l.resolution(l.end.Sub(l.begin))},
 			take: func(a answer) error {
 				r := series{name: o.Name, layer: string(o.Layer)}
 				err := r.take(a)

@@ -108,7 +108,7 @@ type step struct {
 	windows   map[string]*totals // by window, as Prometheus has them
 	values    map[string]latency // by histogram, of the measure window
 	undefined map[string]int64   // by objective, of the measure window
-	counters  counters           // only of a phase that is judged over its own time
+	counters  counters           // sample by sample
 }
 
 func (s *step) key() stepKey {

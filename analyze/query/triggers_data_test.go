@@ -100,10 +100,6 @@ func twoClasses(s *scene) {
 		chat.class, batch.class, batch.ttft = "chat", "batch", nil
 		s.steps = append(s.steps, chat, batch)
 	}
-	s.edit = func(x *sample) { // half of the slots each
-		if x.name == signal.LoadgenInFlight || x.name == signal.LoadgenInFlightSeconds || x.name == signal.LoadgenOccupancySeconds {
-			x.v /= 2
-		}
-	}
+	s.edit = halve
 	s.manifest = func(m *record.Manifest) { m.Classes = []record.ManifestClass{{Name: "chat"}, {Name: "batch"}} }
 }

@@ -28,6 +28,7 @@ type Query struct {
 	From     *time.Time `json:"from,omitempty"`
 	To       *time.Time `json:"to,omitempty"`
 	StepS    float64    `json:"step_s,omitempty"`
+	Lookback float64    `json:"lookback_s,omitempty"` // how long a sample counted; absent: as the server is set
 	Series   int        `json:"series"`
 	Samples  int        `json:"samples"`
 	Warnings []string   `json:"warnings,omitempty"`
@@ -190,8 +191,9 @@ type Round struct {
 	Checks     []Check    `json:"checks"`
 	Stopped    string     `json:"stopped,omitempty"`
 	Requests   int64      `json:"requests"`
-	InFlight   *float64   `json:"in_flight"` // mean
-	Occupancy  *float64   `json:"occupancy"` // by Little's law
+	InFlight   *float64   `json:"in_flight"`             // mean
+	BackingOff *float64   `json:"backing_off,omitempty"` // mean number of slots that waited because their requests failed fast
+	Occupancy  *float64   `json:"occupancy"`             // by Little's law
 	Latency    Latency    `json:"latency"`
 	Throughput Throughput `json:"throughput"`
 	Success    *float64   `json:"success_ratio"`

@@ -192,6 +192,6 @@ func describe(run verdict.Run) *Document {
 	return New(run, verdict.Judge(run), Meta{Version: "0.1.0-test", SLO: "apiVersion: firstbreach/v1\nservice: chat\n", Plan: "apiVersion: firstbreach/v1\nrounds: 3\n",
 		Queries: []Query{
 			{Name: "requests by outcome", Kind: "instant", Expr: `last_over_time(loadgen_requests_total{run="20260921-141320-7f3a",window="measure"}[2h])`, At: &at, Series: 198, Samples: 198},
-			{Name: "CPU", Kind: "range", Expr: `1 - avg(rate(host_cpu_seconds_total{mode=~"idle|iowait",role="target"}[4s]))`, From: &at, To: &at, StepS: 1, Series: 1, Samples: 760},
+			{Name: "CPU", Kind: "range", Expr: `1 - avg(rate(host_cpu_seconds_total{mode=~"idle|iowait",role="target"}[4s]))`, From: &at, To: &at, StepS: 1, Lookback: 3, Series: 1, Samples: 760},
 		}})
 }

@@ -335,7 +335,11 @@ func (q Query) evaluated() string {
 	case q.At != nil:
 		return "@ " + q.At.UTC().Format(layout)
 	case q.From != nil && q.To != nil && q.StepS > 0:
-		return fmt.Sprintf("%s to %s every %s", q.From.UTC().Format(layout), q.To.UTC().Format(layout), seconds(q.StepS))
+		text := fmt.Sprintf("%s to %s every %s", q.From.UTC().Format(layout), q.To.UTC().Format(layout), seconds(q.StepS))
+		if q.Lookback > 0 {
+			text += ", samples up to " + seconds(q.Lookback) + " old"
+		}
+		return text
 	case q.From != nil && q.To != nil:
 		return fmt.Sprintf("%s to %s", q.From.UTC().Format(layout), q.To.UTC().Format(layout))
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sync/errgroup"
+
 	"firstbreach/internal/atomicfile"
 )
 
@@ -25,19 +27,23 @@ func (d *Document) WriteDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the report's directory: %w", err)
 	}
+	var files errgroup.Group // each waits for the disk, and the page draws its charts meanwhile
 	for _, f := range []struct {
 		name  string
 		write func(io.Writer) error
-	}{{FileJSON, d.WriteJSON}, {FileMD, d.WriteMarkdown}, {FileHTML, d.WriteHTML}, {FileJUnit, d.WriteJUnit}} {
-		var buf bytes.Buffer
-		if err := f.write(&buf); err != nil {
-			return fmt.Errorf("write %s: %w", f.name, err)
-		}
-		if err := atomicfile.Write(filepath.Join(dir, f.name), buf.Bytes()); err != nil {
-			return fmt.Errorf("write %s: %w", f.name, err)
-		}
+	}{{FileHTML, d.WriteHTML}, {FileJSON, d.WriteJSON}, {FileMD, d.WriteMarkdown}, {FileJUnit, d.WriteJUnit}} {
+		files.Go(func() error {
+			var buf bytes.Buffer
+			if err := f.write(&buf); err != nil {
+				return fmt.Errorf("write %s: %w", f.name, err)
+			}
+			if err := atomicfile.Write(filepath.Join(dir, f.name), buf.Bytes()); err != nil {
+				return fmt.Errorf("write %s: %w", f.name, err)
+			}
+			return nil
+		})
 	}
-	return nil
+	return files.Wait()
 }
 
 // WriteJSON writes report.json.

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"strings"
 )
@@ -37,6 +38,22 @@ func (c counts) mostOver() bool { return c.rounds() > 0 && 3*c.over >= 2*c.round
 // fewOver reports whether the rounds over the allowance are few enough for an ok: none, or of the many
 // short rounds of a search the few that chance puts there.
 func (c counts) fewOver() bool { return c.over*c.rule.overOf <= c.rounds()*c.rule.over }
+
+// apart reports whether it is only the difference between the rounds that keeps the count from deciding.
+func (c counts) apart() bool {
+	k, n := float64(c.bad), float64(c.total)
+	return c.phi > 1 && (AtLeast(k, n, c.allowance) <= c.rule.alpha || AtMost(k, n, c.allowance) <= c.rule.alpha)
+}
+
+// extremes are the least and the greatest share of bad requests of a round.
+func (c counts) extremes() (low, high float64) {
+	low = 1
+	for _, r := range c.perRound {
+		share := float64(r.Bad) / float64(r.Total)
+		low, high = math.Min(low, share), math.Max(high, share)
+	}
+	return low, high
+}
 
 // side compares the pooled share with the allowance, exactly: −1 below, 0 on it, 1 over.
 func (c counts) side() int { return big.NewRat(c.bad, c.total).Cmp(c.exact) }
@@ -175,6 +192,9 @@ func (r *ObjectiveResult) doubts(c counts, family int, bound float64) []string {
 		} else if bound > c.allowance {
 			why = append(why, fmt.Sprintf("held overall, but the rounds differ so much that their mean may reach %s, over the allowance of %s", percent(bound), percent(c.allowance)))
 		}
+	case c.apart():
+		low, high := c.extremes()
+		why = append(why, fmt.Sprintf("the rounds differ too much to tell: from %s to %s bad, against an allowance of %s", percent(low), percent(high), percent(c.allowance)))
 	default:
 		why = append(why, fmt.Sprintf("%d of %d bad is too near the allowance of %s to tell", c.bad, c.total, percent(c.allowance)))
 	}

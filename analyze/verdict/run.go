@@ -103,12 +103,15 @@ type Step struct {
 
 	// ManifestDiffers names each total in which the manifest and PromQL differ; empty when they
 	// agree or there is no manifest.
-	ManifestDiffers  []string
+	ManifestDiffers []string
+	// Incomplete says which counts of the step contradict each other, because samples are missing.
+	Incomplete       []string
 	Resets           int     // counter resets seen in the step's series
 	Scrapes          int     // scrapes that hold the step, between Start and End
 	ScrapesExpected  int     // by the scrape interval
 	InFlightSeconds  float64 // integral over the measure window
 	MostInFlight     int     // at any scrape of the measure window
+	BackoffSeconds   float64 // integral over the measure window of slots that backed off from fast failures
 	OccupancySeconds float64 // sum over measured requests, sent → connection free
 
 	OutputTokens, PromptTokens, CachedPromptTokens int64

@@ -81,7 +81,7 @@ func skew(run Run) Check {
 		return Check{checkSkew, NotChecked, "the clock of Prometheus or the scrape interval is unknown"}
 	}
 	off := math.Abs(*run.ClockSkew)
-	found := fmt.Sprintf("the clocks differ by %.3g s, with a scrape every %.3g s", off, run.ScrapeInterval)
+	found := fmt.Sprintf("the clocks differ by %s, with a scrape every %s", inSeconds(off), inSeconds(run.ScrapeInterval))
 	switch {
 	case off > run.ScrapeInterval:
 		return failed(checkSkew, "%s: set both clocks by NTP and run again", found)

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -20,6 +21,14 @@ func count(n int64, thing string) string {
 // percent writes a share with up to three significant digits.
 func percent(share float64) string {
 	return strconv.FormatFloat(share*100, 'g', 3, 64) + " %"
+}
+
+// inSeconds writes a time with three figures, or all of them where it is longer.
+func inSeconds(s float64) string {
+	if math.Abs(s) >= 1000 {
+		return strconv.FormatFloat(s, 'f', 0, 64) + " s"
+	}
+	return strconv.FormatFloat(s, 'g', 3, 64) + " s"
 }
 
 // capital begins a sentence.

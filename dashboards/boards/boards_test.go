@@ -123,6 +123,7 @@ type rawPanel struct {
 	}
 	Targets []struct {
 		Expr, RefID string
+		Instant     bool
 		Datasource  *struct{ UID string }
 	}
 }

@@ -141,10 +141,22 @@ func sharePanels(f *slo.File) []board.Panel {
 				{Expr: recorded(f, rules.BadRatio+"5m", this).String(), Legend: "last 5m"},
 				{Expr: recorded(f, rules.BadRatio+"1h", this).String(), Legend: "last 1h"},
 			},
-			NoValue: "No requests",
+			NoValue: noShare(f, o),
 		})
 	}
 	return panels
+}
+
+// noShare says why an objective may have no share of bad requests.
+func noShare(f *slo.File, o slo.Objective) string {
+	ratio, err := sli.NewRatio(f, o)
+	if err != nil {
+		return "The rules refuse this objective: run alerts to see why"
+	}
+	if m := ratio.Source.Entry.Candidates(o.Signal)[0]; m.Optional {
+		return "No requests, or the service does not export " + m.Name
+	}
+	return "No requests"
 }
 
 func badMeans(o slo.Objective) string {

@@ -40,6 +40,8 @@ func absence(e *signal.Engine, s signal.Signal) string {
 	switch {
 	case s.Source == signal.SourceGPU:
 		return "No GPU is seen by an exporter"
+	case m.Name == signal.LoadgenQueueWait:
+		return "The service's answers do not tell how long a request waited"
 	case m.Optional:
 		return "This engine does not export it by default"
 	case m.Reading == signal.ReadMean || m.Reading == signal.ReadRateRatio:

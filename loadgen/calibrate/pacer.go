@@ -53,6 +53,9 @@ func (p *pacer) run(ctx context.Context) {
 			nap(wait)
 			continue
 		}
+		if s.sent == 0 && p.FirstSent != nil {
+			p.FirstSent(time.Duration(sim.Monotonic() - s.came))
+		}
 		event = p.token(event[:0], s)
 		out = chunk(out[:0], event)
 		err := s.out.send(out)

@@ -22,6 +22,9 @@ type Source struct {
 	Prefill time.Duration
 	Gap     time.Duration
 	Tokens  int
+	// FirstSent, if not nil, is told of every stream how long after its request the first token was
+	// sent. It is called by one goroutine, which sends nothing meanwhile.
+	FirstSent func(time.Duration) `json:"-"`
 }
 
 const (

@@ -64,7 +64,7 @@ func (g *gate) admit(class int) (w record.Window, now time.Time, ok bool) {
 		g.sent++
 		g.outstanding++
 	}
-	g.sentBy(class, now)
+	g.step.Recorder.Sent(class, now)
 	return g.window, now, true
 }
 
@@ -73,7 +73,7 @@ func (g *gate) settle(class int, w record.Window, started time.Time, o wire.Outc
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now = time.Now()
-	g.returnedBy(class, now)
+	g.step.Recorder.Returned(class, now)
 	g.finished++
 	if w != record.Measure {
 		return now
@@ -96,20 +96,11 @@ func (g *gate) settle(class int, w record.Window, started time.Time, o wire.Outc
 	return now
 }
 
-func (g *gate) sentBy(class int, now time.Time) {
-	if r, ok := g.step.Recorder.(ClassRecorder); ok && g.step.Classes != nil {
-		r.SentBy(class, now)
-		return
-	}
-	g.step.Recorder.Sent(now)
-}
-
-func (g *gate) returnedBy(class int, now time.Time) {
-	if r, ok := g.step.Recorder.(ClassRecorder); ok && g.step.Classes != nil {
-		r.ReturnedBy(class, now)
-		return
-	}
-	g.step.Recorder.Returned(now)
+// backOff takes note of a slot that begins to back off after a request of a class, or goes on.
+func (g *gate) backOff(class, slots int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.step.Recorder.BackingOff(class, slots, time.Now())
 }
 
 // beginMeasure is called when the first measured request is about to be sent. The lock is held.
