@@ -16,15 +16,7 @@ import (
 func TestInBrowser(t *testing.T) {
 	p := browsertest.Open(t)
 	d := describe(breachRun())
-	var html bytes.Buffer
-	if err := d.WriteHTML(&html); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), FileHTML)
-	if err := os.WriteFile(path, html.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	file := (&url.URL{Scheme: "file", Path: path}).String()
+	file := fileOf(t, d)
 	p.Size(1280, 900)
 	p.Media("screen", "light")
 	p.Go(file)
@@ -43,6 +35,9 @@ func TestInBrowser(t *testing.T) {
 	p.FitsSideways(390)
 	browsertest.Eval[int](p, "document.querySelectorAll('details').forEach(d => d.open = true), 0")
 	p.FitsSideways(390)
+	if h := browsertest.Eval[float64](p, "Math.min(...[...document.querySelectorAll('svg text')].map(e => e.getBoundingClientRect().height))"); h < 7 {
+		t.Errorf("on a phone the smallest text of the charts is %.1f px high", h)
+	}
 
 	p.Size(1280, 900)
 	p.Go(file)
@@ -55,6 +50,35 @@ func TestInBrowser(t *testing.T) {
 	if len(errors) > 0 {
 		t.Errorf("the console says %q", errors)
 	}
+}
+
+// Names are as long as the files that people write allow, with no place to break them.
+func TestLongNamesInBrowser(t *testing.T) {
+	p := browsertest.Open(t)
+	run := breachRun()
+	run.ID, run.Service = strings.Repeat("long_", 12)+"run", strings.Repeat("long_", 12)+"svc"
+	name := strings.Repeat("long_", 11) + "objective"
+	for i := range run.Steps {
+		run.Steps[i].Counts[name] = run.Steps[i].Counts["ttft"]
+	}
+	run.Objectives[0].Name, run.Objectives[0].Owner = name, name
+	p.Go(fileOf(t, describe(run)))
+	browsertest.Eval[int](p, "document.querySelectorAll('details').forEach(d => d.open = true), 0")
+	p.FitsSideways(390)
+}
+
+// fileOf writes a report into a folder of its own and returns its address.
+func fileOf(t *testing.T, d *Document) string {
+	t.Helper()
+	var html bytes.Buffer
+	if err := d.WriteHTML(&html); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), FileHTML)
+	if err := os.WriteFile(path, html.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return (&url.URL{Scheme: "file", Path: path}).String()
 }
 
 func seesTheAnswer(t *testing.T, p *browsertest.Page, d *Document) {

@@ -13,6 +13,19 @@ function background(e) {
   return own.length < 3 ? under : over(own, under);
 }
 
+// behindText adds to the background, for the text of a chart, the shapes that were drawn there before it.
+function behindText(e) {
+  let under = background(e);
+  if (!(e instanceof SVGElement)) return under;
+  const box = e.getBoundingClientRect(), middle = new DOMPoint(box.x + box.width / 2, box.y + box.height / 2);
+  for (const shape of e.ownerSVGElement.querySelectorAll('path, rect')) {
+    if (!(shape.compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING)) break;
+    const fill = colour(getComputedStyle(shape).fill);
+    if (fill.length >= 3 && shape.isPointInFill(middle.matrixTransform(shape.getScreenCTM().inverse()))) under = over(fill, under);
+  }
+  return under;
+}
+
 // texts are the elements that themselves hold text that is shown.
 function texts() {
   return [...document.body.querySelectorAll('*')].filter(e => shown(e) && [...e.childNodes].some(n => n.nodeType === Node.TEXT_NODE && n.data.trim()));
@@ -20,7 +33,7 @@ function texts() {
 
 function faint(least) {
   return texts().flatMap(e => {
-    const style = getComputedStyle(e), behind = background(e);
+    const style = getComputedStyle(e), behind = behindText(e);
     const ratio = contrast(over(colour(e instanceof SVGElement ? style.fill : style.color), behind), behind);
     return ratio < least ? [`${ratio.toFixed(2)} <${e.tagName.toLowerCase()} class="${e.getAttribute('class') ?? ''}"> ${e.textContent.trim().slice(0, 40)}`] : [];
   });
@@ -29,7 +42,7 @@ function faint(least) {
 // sticksOut are the elements beyond the window's edge that no box of their own scrolls.
 function sticksOut() {
   const boxed = e => e.parentElement && (getComputedStyle(e.parentElement).overflowX !== 'visible' || boxed(e.parentElement));
-  return [...document.body.querySelectorAll('*')].filter(e => e.getBoundingClientRect().right > innerWidth && !boxed(e)).slice(0, 5)
+  return [...document.body.querySelectorAll('*')].filter(e => (e.getBoundingClientRect().right > innerWidth || e.getBoundingClientRect().left + e.scrollWidth > innerWidth) && getComputedStyle(e).overflowX === 'visible' && !boxed(e)).slice(0, 5)
     .map(e => `<${e.tagName.toLowerCase()} class="${e.getAttribute('class') ?? ''}"> ${e.textContent.trim().slice(0, 40)}`);
 }
 
