@@ -367,17 +367,19 @@ func TestRefusesBeforeTheFirstRequest(t *testing.T) {
 		status int
 		says   []string
 	}{
-		"a port in use":           {nil, []string{"--web.listen-address", taken.Addr().String()}, exitFailed, []string{"address already in use", "--web.listen-address"}},
-		"no such SLO file":        {nil, []string{"--slo", "/no/such/slo.yaml"}, exitUsage, []string{"/no/such/slo.yaml"}},
-		"no such plan either":     {nil, []string{"--slo", "/no/such/slo.yaml", "--plan", "/no/such/plan.yaml"}, exitUsage, []string{"/no/such/slo.yaml", "/no/such/plan.yaml"}},
-		"concurrency 0":           {replace("[1, 2]", "[0, 2]"), nil, exitUsage, []string{"plan.yaml:7", "ramp.concurrency"}},
-		"concurrency 8x":          {replace("[1, 2]", `[1, "8x"]`), nil, exitUsage, []string{"plan.yaml:7", "8x"}},
-		"production, not allowed": {replace("isolated", "production"), nil, exitUsage, []string{"--allow-production"}},
-		"a run ID with a slash":   {nil, []string{"--run-id", "a/b"}, exitUsage, []string{"run ID"}},
-		"a directory in use":      {nil, []string{"--out", "."}, exitUsage, []string{"not empty", "--out"}},
-		"a web config that isn't": {nil, []string{"--web.config.file", "/no/such/web.yml"}, exitUsage, []string{"--web.config.file"}},
-		"a flag that isn't":       {nil, []string{"--turbo", "1"}, exitUsage, []string{"turbo", "--help"}},
-		"a Prometheus that isn't": {nil, []string{"--prometheus.url", "::"}, exitUsage, []string{"--prometheus.url"}},
+		"a port in use":            {nil, []string{"--web.listen-address", taken.Addr().String()}, exitFailed, []string{"address already in use", "--web.listen-address"}},
+		"no such SLO file":         {nil, []string{"--slo", "/no/such/slo.yaml"}, exitUsage, []string{"/no/such/slo.yaml"}},
+		"no such plan either":      {nil, []string{"--slo", "/no/such/slo.yaml", "--plan", "/no/such/plan.yaml"}, exitUsage, []string{"/no/such/slo.yaml", "/no/such/plan.yaml"}},
+		"concurrency 0":            {replace("[1, 2]", "[0, 2]"), nil, exitUsage, []string{"plan.yaml:7", "ramp.concurrency"}},
+		"concurrency 8x":           {replace("[1, 2]", `[1, "8x"]`), nil, exitUsage, []string{"plan.yaml:7", "8x"}},
+		"production, not allowed":  {replace("isolated", "production"), nil, exitUsage, []string{"--allow-production"}},
+		"a run ID with a slash":    {nil, []string{"--run-id", "a/b"}, exitUsage, []string{"run ID"}},
+		"a directory in use":       {nil, []string{"--out", "."}, exitUsage, []string{"not empty", "--out"}},
+		"a web config that isn't":  {nil, []string{"--web.config.file", "/no/such/web.yml"}, exitUsage, []string{"--web.config.file"}},
+		"a flag that isn't":        {nil, []string{"--turbo", "1"}, exitUsage, []string{"turbo", "--help"}},
+		"access to no Prometheus":  {nil, []string{"--http.config.file", "http.yml"}, exitUsage, []string{"--http.config.file", "--prometheus.url", "missing"}},
+		"access that isn't a file": {nil, []string{"--prometheus.url", "http://127.0.0.1:1", "--http.config.file", "/no/such/http.yml"}, exitUsage, []string{"--http.config.file", "/no/such/http.yml", "authorization"}},
+		"a Prometheus that isn't":  {nil, []string{"--prometheus.url", "::"}, exitUsage, []string{"--prometheus.url"}},
 		"nobody at the target": {func(plan string) string {
 			return regexp.MustCompile(`target: \{url: "[^"]*"`).ReplaceAllString(plan, `target: {url: "http://127.0.0.1:1"`)
 		}, nil, exitUsage, []string{"http://127.0.0.1:1", "refused", "target.url"}},

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/api"
 	"github.com/robfig/cron/v3"
 
-	"firstbreach/analyze/query"
 	"firstbreach/analyze/window"
+	"firstbreach/internal/promapi"
 	"firstbreach/internal/slo"
 	"firstbreach/internal/strictyaml"
 )
@@ -79,7 +79,7 @@ func Load(path string, now time.Time) (*Config, error) {
 	if v := m.Get("prometheus"); v.Require("write the URL of the Prometheus that scrapes the services, such as http://127.0.0.1:9090") {
 		url, file := address(v), readable(m.Get("http_config_file"), at, "name a file in the form of Prometheus' HTTP client configuration")
 		if url != "" {
-			if c.Prometheus, err = query.Client(url, file); err != nil {
+			if c.Prometheus, err = promapi.New(url, file); err != nil {
 				m.Get("http_config_file").Reject("can't be used", err.Error())
 			}
 		}
