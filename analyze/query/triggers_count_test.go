@@ -87,7 +87,7 @@ func countTriggers() []trigger {
 				s.at(4, func(x *stepSpec) { ended[strconv.Itoa(x.round)] = x.start + x.length })
 				s.edit = func(x *sample) {
 					end := ended[x.labels[signal.LabelRound]]
-					x.drop = x.name == bucket && x.labels[signal.LabelConcurrency] == "4" && x.labels["le"] == "1.0" && x.t > end-5
+					x.drop = x.name == bucket && x.labels[signal.LabelConcurrency] == "4" && x.labels["le"] == "1.0" && x.t > end-4
 				}
 			},
 			want: answer{state: verdict.Invalid, says: []string{"the last scrape is only partly there"}}},

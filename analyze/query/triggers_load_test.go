@@ -89,7 +89,7 @@ func ownTriggers() []trigger {
 		{number: "own", name: "a counter is reset in the middle of a step",
 			change: func(s *scene) {
 				s.alone = true
-				middle := s.steps[5].start + 5
+				middle := s.steps[5].start + stepLength/2
 				s.edit = func(x *sample) {
 					l := x.labels
 					if x.name == signal.LoadgenRequests && l[signal.LabelWindow] == "measure" && l[signal.LabelConcurrency] == "4" && l[signal.LabelRound] == "2" && x.t > middle {
@@ -111,7 +111,7 @@ func ownTriggers() []trigger {
 				}
 				s.edit = func(x *sample) {
 					i, _ := slices.BinarySearch(from, x.t)
-					x.drop = x.labels["job"] == "vllm" && i > 0 && x.t < from[i-1]+12
+					x.drop = x.labels["job"] == "vllm" && i > 0 && x.t < from[i-1]+stepLength+2
 				}
 			},
 			want: answer{state: verdict.None, says: []string{"recovery at concurrency 1: asked has no data", "recovery: degraded"}}},
