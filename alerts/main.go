@@ -3,12 +3,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -25,12 +23,8 @@ import (
 
 //go:generate go run . --slo slo.yaml --out .
 
-// garbage is how much more than what is in use may lie about before it is collected. This is a short
-// program that makes much text: collecting it would be a third of its time.
-const garbage = 800
-
 func main() {
-	debug.SetGCPercent(garbage)
+	generated.CollectSeldom()
 	os.Exit(command(os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -96,7 +90,7 @@ func (c *config) generate(stderr io.Writer) ([]generated.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	var problems []strictyaml.Problem
+	var errs []error
 	var files []generated.File
 	measured, err := c.measured(slos)
 	if err != nil {
@@ -104,16 +98,11 @@ func (c *config) generate(stderr io.Writer) ([]generated.File, error) {
 	}
 	for _, f := range slos {
 		made, err := c.rules(f, measured[f.Service], stderr)
-		var listed *strictyaml.Error
-		if errors.As(err, &listed) {
-			problems = append(problems, listed.Problems...)
-		} else if err != nil {
-			return nil, err
-		}
+		errs = append(errs, err)
 		files = append(files, made...)
 	}
-	if len(problems) > 0 {
-		return nil, &strictyaml.Error{Problems: problems}
+	if err := strictyaml.Join(errs...); err != nil {
+		return nil, err
 	}
 	if c.format == formatKubernetes {
 		return files, nil

@@ -117,16 +117,21 @@ func TestBadInput(t *testing.T) {
 	}{
 		{name: "no file", args: []string{"--slo", "DIR/none.yaml"}, want: []string{"none.yaml: can't be read: no such file"}},
 		{name: "two objectives of one name", files: map[string]string{"a.yaml": sloFile("a", "vllm", success+success)},
-			want: []string{"a.yaml:8: objectives[1]: the name success is used twice, first on line 7"}},
+			want: []string{"DIR/a.yaml:8: objectives[1]: the name success is used twice, first on line 7 (fix: give each objective a name of its own)"}},
 		{name: "an owner without contact", files: map[string]string{"a.yaml": strings.Replace(sloFile("a", "vllm", success), "{contact: '#team'}", "{}", 1)},
-			want: []string{"a.yaml:5: owners.team.contact: is missing"}},
-		{name: "unknown engine", files: map[string]string{"a.yaml": sloFile("a", "vlm", success)}, want: []string{`a.yaml:3: engine: unknown value "vlm"`}},
+			want: []string{`DIR/a.yaml:5: owners.team.contact: is missing (fix: write {contact: "#channel"})`}},
+		{name: "unknown engine", files: map[string]string{"a.yaml": sloFile("a", "vlm", success)}, want: []string{`DIR/a.yaml:3: engine: unknown value "vlm" (fix: did you mean vllm?)`}},
 		{name: "a threshold off every bucket, beside another fault", files: map[string]string{
 			"a.yaml": sloFile("a", "vllm", success+"- {name: ttft, layer: user, signal: time_to_first_token, p95: 2s, owner: team, action: Act.}\n"),
 			"b.yaml": sloFile("b", "llamacpp", success+"- {name: kv, layer: service, signal: kv_cache_usage, max: 90%, owner: team, action: Act.}\n")},
-			want: []string{"a.yaml:8: objective ttft: threshold: 2s is between two bucket edges", "write 1s or 2.5s", "b.yaml:8: objective kv: signal: llama.cpp"}},
+			want: []string{"DIR/a.yaml:8: objective ttft: threshold: 2s is between two bucket edges of vllm:time_to_first_token_seconds, so that no rule could answer it exactly (fix: write 1s or 2.5s, or read the objective from the probe", "DIR/b.yaml:8: objective kv: signal: llama.cpp"}},
 		{name: "a receiver that isn't there", files: map[string]string{"a.yaml": strings.Replace(sloFile("a", "vllm", success), "#team", "receiver:nobody", 1)},
-			want: []string{"owners.team.contact", "--alertmanager.base"}},
+			want: []string{`DIR/a.yaml:5: owners.team.contact: "receiver:nobody" can't be made a receiver (fix: name the file that has receiver nobody with --alertmanager.base)`}},
+		{name: "a receiver that isn't in the base file", files: map[string]string{"a.yaml": strings.Replace(sloFile("a", "vllm", success), "#team", "receiver:nobody", 1), "base.yml": "receivers: [{name: somebody}]\n"},
+			args: []string{"--alertmanager.base", "DIR/base.yml"},
+			want: []string{`DIR/a.yaml:5: owners.team.contact: "receiver:nobody" can't be made a receiver (fix: add receiver nobody to DIR/base.yml, or name one that is there)`}},
+		{name: "an owner with two contacts", files: map[string]string{"a.yaml": sloFile("a", "vllm", success), "b.yaml": strings.Replace(sloFile("b", "vllm", success), "#team", "#other", 1)},
+			want: []string{`DIR/b.yaml:5: owners.team.contact: is "#other" here and "#team" in DIR/a.yaml (fix: write the same contact in both, or give the owners different names)`}},
 		{name: "one service in two files", files: map[string]string{"a.yaml": sloFile("a", "vllm", success), "b.yaml": sloFile("a", "vllm", success)},
 			want: []string{"b.yaml: service: a is the service of"}},
 		{name: "a base file with routes", files: map[string]string{"a.yaml": sloFile("a", "vllm", success), "base.yml": "route: {receiver: x}\n"},
@@ -158,7 +163,7 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("status %d, want %d", status, generated.ExitUsage)
 			}
 			for _, w := range c.want {
-				if !strings.Contains(stderr, w) {
+				if w = strings.ReplaceAll(w, "DIR", dir); !strings.Contains(stderr, w) {
 					t.Errorf("it doesn't say %q:\n%s", w, stderr)
 				}
 			}
@@ -174,7 +179,8 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	path := write(t, dir, "slo.yaml", sloFile("chat", "vllm", success))
 	out := write(t, dir, "out", "a file where a folder should be")
-	if status, _, stderr := run("--slo", path, "--out", out, "-q"); status != generated.ExitFailed || !strings.Contains(stderr, "can't be written") {
+	if status, _, stderr := run("--slo", path, "--out", out, "-q"); status != generated.ExitFailed ||
+		!strings.Contains(stderr, "the folder can't be written: mkdir "+out+": not a directory (fix: make it writable for this user, or name another with --out)") {
 		t.Errorf("%d %s", status, stderr)
 	}
 }

@@ -57,6 +57,11 @@ func TestBadInput(t *testing.T) {
 		"compare on breach":      {args: []string{"compare", "a", "b", "--fail-on=breach"}, status: exitUsage, says: []string{"--fail-on", "regression"}},
 		"list of no folder":      {args: []string{"list", "DIR/none"}, status: exitUsage, says: []string{"DIR/none", "no folder"}},
 		"store without data":     {args: []string{"store", "--run=DIR"}, status: exitUsage, says: []string{"DIR", "runs/"}},
+		"window off every edge":  {args: []string{"window", "--slo=DIR/slo.yaml", "--prometheus.url=http://127.0.0.1:1"}, files: map[string]string{"slo.yaml": offEdgeSLO}, status: exitUsage, says: []string{"DIR/slo.yaml:7: objective ttft: threshold: 700ms is between two bucket edges of vllm:time_to_first_token_seconds", "(fix: write 500ms or 750ms"}},
+		"serve off every edge":   {args: []string{"serve", "--config=DIR/serve.yaml"}, files: map[string]string{"slo.yaml": offEdgeSLO, "serve.yaml": offEdgeServe}, status: exitUsage, says: []string{"DIR/slo.yaml:7: objective ttft: threshold: 700ms is between two bucket edges of vllm:time_to_first_token_seconds", "(fix: write 500ms or 750ms"}},
+		"serve that never fires": {args: []string{"serve", "--config=DIR/serve.yaml"}, files: map[string]string{"serve.yaml": strings.Replace(offEdgeServe, "30 6 * * *", "0 0 31 4 *", 1)}, status: exitUsage, says: []string{`DIR/serve.yaml:6: schedules[0].cron: "0 0 31 4 *" never fires (fix: correct the day of month or the month: that day doesn't exist)`}},
+		"serve into a file":      {args: []string{"serve", "--config=DIR/serve.yaml"}, files: map[string]string{"reports": "", "serve.yaml": offEdgeServe}, status: exitUsage, says: []string{"DIR/serve.yaml:4: reports: reports can't be written to DIR/reports", "(fix: make it writable for this user, or name another folder)"}},
+		"window into a file":     {args: []string{"window", "--slo=../alerts/slo.yaml", "--prometheus.url=http://127.0.0.1:1", "--out=main.go"}, status: exitUsage, says: []string{"main.go", "--out"}},
 		"report into a file":     {args: []string{"report", "--run-id=r", "--slo=../alerts/slo.yaml", "--prometheus.url=http://127.0.0.1:1", "--out=main.go"}, status: exitUsage, says: []string{"main.go", "--out"}},
 		"Prometheus that is off": {args: []string{"report", "--run-id=r", "--slo=../alerts/slo.yaml", "--prometheus.url=http://127.0.0.1:1"}, status: exitFailed, says: []string{"http://127.0.0.1:1", "refused"}},
 	} {
@@ -156,3 +161,21 @@ func TestHelpAndVersion(t *testing.T) {
 		}
 	}
 }
+
+// offEdgeSLO has a threshold between two bucket edges of its engine; offEdgeServe watches it.
+const offEdgeSLO = `apiVersion: firstbreach/v1
+service: chat
+engine: vllm
+selectors: {engine: {job: vllm}}
+owners: {platform: {contact: '#platform'}}
+objectives:
+- {name: ttft, layer: user, signal: time_to_first_token, p95: 700ms, owner: platform, action: Cap concurrency.}
+`
+
+const offEdgeServe = `apiVersion: firstbreach/v1
+prometheus: http://127.0.0.1:1
+slo: [slo.yaml]
+reports: reports
+schedules:
+- {name: daily, cron: '30 6 * * *', window: 24h, keep: 3d}
+`

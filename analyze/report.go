@@ -14,11 +14,11 @@ import (
 	"github.com/prometheus/client_golang/api"
 
 	"firstbreach/analyze/analysis"
-	"firstbreach/analyze/query"
 	"firstbreach/analyze/report"
 	"firstbreach/analyze/standalone"
 	"firstbreach/analyze/verdict"
 	"firstbreach/internal/capacity"
+	"firstbreach/internal/promapi"
 	"firstbreach/internal/release"
 	"firstbreach/internal/slo"
 	"firstbreach/loadgen/record"
@@ -121,7 +121,7 @@ func httpConfigFlag(cmd *kingpin.CmdClause) *string {
 
 // prometheusClient is a client of the Prometheus that the flags name.
 func prometheusClient(url, httpConfig string) (api.Client, error) {
-	c, err := query.Client(url, httpConfig)
+	c, err := promapi.New(url, httpConfig)
 	if err != nil {
 		return nil, &standalone.UsageError{Text: "--prometheus.url, --http.config.file: " + err.Error()}
 	}

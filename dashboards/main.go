@@ -16,11 +16,15 @@ import (
 	"firstbreach/internal/generated"
 	"firstbreach/internal/release"
 	"firstbreach/internal/slo"
+	"firstbreach/internal/strictyaml"
 )
 
 //go:generate go run . --slo ../alerts/slo.yaml --out .
 
-func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	generated.CollectSeldom()
+	os.Exit(command(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 // config is what the flags say.
 type config struct {
@@ -66,16 +70,15 @@ func (c *config) generate() ([]generated.File, error) {
 		return nil, err
 	}
 	all := []board.Board{boards.Host()}
+	var errs []error
 	for _, f := range slos {
-		service, err := boards.Service(f)
-		if err != nil {
-			return nil, err
-		}
-		test, err := boards.LoadTest(f)
-		if err != nil {
-			return nil, err
-		}
+		service, errService := boards.Service(f)
+		test, errTest := boards.LoadTest(f)
+		errs = append(errs, errService, errTest)
 		all = append(all, service, test)
+	}
+	if err := strictyaml.Join(errs...); err != nil {
+		return nil, err
 	}
 	return print(all)
 }

@@ -64,7 +64,25 @@ func TestBadInput(t *testing.T) {
 	if status, _, stderr := run("--slo", "none.yaml", "--out", t.TempDir()); status != generated.ExitUsage || !strings.Contains(stderr, "none.yaml: can't be read") {
 		t.Errorf("%d %s", status, stderr)
 	}
+	if status, _, stderr := run("--slo", offEdge(t), "--out", t.TempDir()); status != generated.ExitUsage ||
+		!strings.Contains(stderr, "off.yaml:26: objective ttft: threshold: 700ms is between two bucket edges of vllm:time_to_first_token_seconds, so that no rule could answer it exactly (fix: write 500ms or 750ms, or read") {
+		t.Errorf("%d %s", status, stderr)
+	}
 	if status, _, stderr := run("--slo", shipped, "--slo", shipped, "--out", t.TempDir()); status != generated.ExitUsage || !strings.Contains(stderr, "would replace each other") {
 		t.Errorf("%d %s", status, stderr)
 	}
+}
+
+// offEdge is the shipped SLO file with a threshold that no bucket of the engine has.
+func offEdge(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "off.yaml")
+	if err := os.WriteFile(path, bytes.Replace(text, []byte("750ms"), []byte("700ms"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -191,13 +191,16 @@ func until(t *testing.T, what string, done func() bool) {
 
 var metricsURL = regexp.MustCompile(`metrics at (http://\S+)`)
 
-// scrape scrapes the program's page as often as a very quick Prometheus, until the test ends.
-func (p *program) scrape(t *testing.T) {
+// scrape scrapes the program's page as often as a very quick Prometheus, until the test ends. What it
+// returns gives the last page.
+func (p *program) scrape(t *testing.T) (last func() string) {
 	t.Helper()
 	until(t, "the page is served", func() bool { return metricsURL.MatchString(p.said()) })
 	url := metricsURL.FindStringSubmatch(p.said())[1]
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
+	var page atomic.Value
+	page.Store("")
 	client := &http.Client{}
 	wg.Go(func() {
 		for ctx.Err() == nil {
@@ -208,13 +211,16 @@ func (p *program) scrape(t *testing.T) {
 			}
 			req.Header.Set("X-Prometheus-Scrape-Timeout-Seconds", "1")
 			if res, err := client.Do(req); err == nil {
-				_, _ = io.Copy(io.Discard, res.Body)
+				if b, err := io.ReadAll(res.Body); err == nil && len(b) > 0 {
+					page.Store(string(b))
+				}
 				res.Body.Close()
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
 	})
 	t.Cleanup(func() { cancel(); wg.Wait(); client.CloseIdleConnections() })
+	return func() string { return page.Load().(string) }
 }
 
 func read(t *testing.T, dir string) (record.Manifest, []record.Entry) {
@@ -367,17 +373,19 @@ func TestRefusesBeforeTheFirstRequest(t *testing.T) {
 		status int
 		says   []string
 	}{
-		"a port in use":           {nil, []string{"--web.listen-address", taken.Addr().String()}, exitFailed, []string{"address already in use", "--web.listen-address"}},
-		"no such SLO file":        {nil, []string{"--slo", "/no/such/slo.yaml"}, exitUsage, []string{"/no/such/slo.yaml"}},
-		"no such plan either":     {nil, []string{"--slo", "/no/such/slo.yaml", "--plan", "/no/such/plan.yaml"}, exitUsage, []string{"/no/such/slo.yaml", "/no/such/plan.yaml"}},
-		"concurrency 0":           {replace("[1, 2]", "[0, 2]"), nil, exitUsage, []string{"plan.yaml:7", "ramp.concurrency"}},
-		"concurrency 8x":          {replace("[1, 2]", `[1, "8x"]`), nil, exitUsage, []string{"plan.yaml:7", "8x"}},
-		"production, not allowed": {replace("isolated", "production"), nil, exitUsage, []string{"--allow-production"}},
-		"a run ID with a slash":   {nil, []string{"--run-id", "a/b"}, exitUsage, []string{"run ID"}},
-		"a directory in use":      {nil, []string{"--out", "."}, exitUsage, []string{"not empty", "--out"}},
-		"a web config that isn't": {nil, []string{"--web.config.file", "/no/such/web.yml"}, exitUsage, []string{"--web.config.file"}},
-		"a flag that isn't":       {nil, []string{"--turbo", "1"}, exitUsage, []string{"turbo", "--help"}},
-		"a Prometheus that isn't": {nil, []string{"--prometheus.url", "::"}, exitUsage, []string{"--prometheus.url"}},
+		"a port in use":            {nil, []string{"--web.listen-address", taken.Addr().String()}, exitFailed, []string{"address already in use", "--web.listen-address"}},
+		"no such SLO file":         {nil, []string{"--slo", "/no/such/slo.yaml"}, exitUsage, []string{"/no/such/slo.yaml"}},
+		"no such plan either":      {nil, []string{"--slo", "/no/such/slo.yaml", "--plan", "/no/such/plan.yaml"}, exitUsage, []string{"/no/such/slo.yaml", "/no/such/plan.yaml"}},
+		"concurrency 0":            {replace("[1, 2]", "[0, 2]"), nil, exitUsage, []string{"plan.yaml:7", "ramp.concurrency"}},
+		"concurrency 8x":           {replace("[1, 2]", `[1, "8x"]`), nil, exitUsage, []string{"plan.yaml:7", "8x"}},
+		"production, not allowed":  {replace("isolated", "production"), nil, exitUsage, []string{"--allow-production"}},
+		"a run ID with a slash":    {nil, []string{"--run-id", "a/b"}, exitUsage, []string{"run ID"}},
+		"a directory in use":       {nil, []string{"--out", "."}, exitUsage, []string{"not empty", "--out"}},
+		"a web config that isn't":  {nil, []string{"--web.config.file", "/no/such/web.yml"}, exitUsage, []string{"--web.config.file"}},
+		"a flag that isn't":        {nil, []string{"--turbo", "1"}, exitUsage, []string{"turbo", "--help"}},
+		"access to no Prometheus":  {nil, []string{"--http.config.file", "http.yml"}, exitUsage, []string{"--http.config.file", "--prometheus.url", "missing"}},
+		"access that isn't a file": {nil, []string{"--prometheus.url", "http://127.0.0.1:1", "--http.config.file", "/no/such/http.yml"}, exitUsage, []string{"--http.config.file", "/no/such/http.yml", "authorization"}},
+		"a Prometheus that isn't":  {nil, []string{"--prometheus.url", "::"}, exitUsage, []string{"--prometheus.url"}},
 		"nobody at the target": {func(plan string) string {
 			return regexp.MustCompile(`target: \{url: "[^"]*"`).ReplaceAllString(plan, `target: {url: "http://127.0.0.1:1"`)
 		}, nil, exitUsage, []string{"http://127.0.0.1:1", "refused", "target.url"}},

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
-	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"golang.org/x/term"
 
+	"firstbreach/internal/promapi"
 	"firstbreach/internal/release"
 	"firstbreach/internal/slo"
 	"firstbreach/loadgen/plan"
@@ -36,6 +36,7 @@ type runCommand struct {
 	grace           time.Duration
 	allowProduction bool
 	prometheus      string
+	httpConfig      string
 	readStamps      bool
 	shard, startAt  string
 }
@@ -56,6 +57,7 @@ func addRun(app *kingpin.Application) *runCommand {
 	cmd.Flag("allow-production", "Drive a target whose plan says environment: production.").BoolVar(&c.allowProduction)
 	cmd.Flag("read-stamps", "Stamp arrivals when they are read, as where the kernel gives no stamps.").BoolVar(&c.readStamps)
 	cmd.Flag("prometheus.url", "A Prometheus that scrapes this run: at the end it is asked whether it has every value.").StringVar(&c.prometheus)
+	cmd.Flag("http.config.file", "File with the credentials, headers, TLS and proxy that --prometheus.url wants, in the form of Prometheus' HTTP client configuration.").PlaceHolder("FILE").StringVar(&c.httpConfig)
 	cmd.Flag("shard", "Makes this process one of several that are one run: its number, from 0, and how many there are, such as 0/3. Needs --run-id and --start-at, and step.duration in the plan.").PlaceHolder("I/N").StringVar(&c.shard)
 	cmd.Flag("start-at", "When all shards start, RFC 3339, such as 2026-01-02T15:04:05Z.").PlaceHolder("TIME").StringVar(&c.startAt)
 	return c
@@ -170,12 +172,15 @@ func (c *runCommand) sharding(p *plan.Plan, now time.Time) (plan.Shard, time.Tim
 
 // confirm is how the last values are confirmed by query; nil without an address.
 func (c *runCommand) confirm() (func(context.Context, record.Manifest) error, error) {
-	if c.prometheus == "" {
+	switch {
+	case c.prometheus == "" && c.httpConfig != "":
+		return nil, errors.New("--http.config.file is for --prometheus.url, which is missing")
+	case c.prometheus == "":
 		return nil, nil
 	}
-	client, err := api.NewClient(api.Config{Address: c.prometheus})
+	client, err := promapi.New(c.prometheus, c.httpConfig)
 	if err != nil {
-		return nil, fmt.Errorf("--prometheus.url: %w", err)
+		return nil, fmt.Errorf("--prometheus.url, --http.config.file: %w", err)
 	}
 	return run.ByQuery(v1.NewAPI(client)), nil
 }

@@ -47,7 +47,7 @@ const forms = `write "#channel" for Slack, an e-mail address, an http(s) address
 // receiver reads a contact. fix is "" when it can be reached.
 func (o owner) receiver(known knownReceivers, base Base) (r receiver, fix string) {
 	r.name = o.name
-	if name, ok := strings.CutPrefix(o.contact, "receiver:"); ok {
+	if name, ok := strings.CutPrefix(o.Contact, "receiver:"); ok {
 		if !known.has(name) {
 			where := base.Path
 			if where == "" {
@@ -60,7 +60,7 @@ func (o owner) receiver(known knownReceivers, base Base) (r receiver, fix string
 	if known.has(o.name) || o.name == Default {
 		return r, fmt.Sprintf("write contact: \"receiver:%s\", or rename the owner: there is a receiver of that name already", o.name)
 	}
-	switch contact := o.contact; {
+	switch contact := o.Contact; {
 	case strings.HasPrefix(contact, "#") && len(contact) > 1:
 		r.config = settings(o.name, "slack_configs", map[string]any{
 			"channel": contact, "api_url_file": SlackURLFile, "send_resolved": true,

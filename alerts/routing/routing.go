@@ -73,8 +73,8 @@ func Make(files []*slo.File, base Base) (*Config, error) {
 	for _, o := range owners {
 		r, fix := o.receiver(known, base)
 		if fix != "" {
-			problems = append(problems, strictyaml.Problem{File: o.file.Path, Key: "owners." + o.name + ".contact",
-				Message: fmt.Sprintf("%q can't be made a receiver", o.contact), Fix: fix})
+			problems = append(problems, strictyaml.Problem{File: o.file.Path, Line: o.Line, Key: "owners." + o.name + ".contact",
+				Message: fmt.Sprintf("%q can't be made a receiver", o.Contact), Fix: fix})
 			continue
 		}
 		if r.config != nil {
@@ -119,8 +119,9 @@ func inhibit() []Inhibit {
 
 // owner is one owner over all files.
 type owner struct {
-	name, contact string
-	file          *slo.File
+	name string
+	slo.Owner
+	file *slo.File
 }
 
 // merge collects the owners that have an alert. One name with two contacts would be one receiver of
@@ -133,13 +134,13 @@ func merge(files []*slo.File) ([]owner, error) {
 			if !slices.ContainsFunc(f.Objectives, uses) {
 				continue
 			}
-			contact := f.Owners[name].Contact
-			if first, ok := all[name]; ok && first.contact != contact {
-				return nil, strictyaml.Errorf(f.Path, "write the same contact in both, or give the owners different names",
-					"owners.%s.contact: is %q here and %q in %s", name, contact, first.contact, first.file.Path)
-			}
-			if _, ok := all[name]; !ok {
-				all[name] = owner{name, contact, f}
+			this := f.Owners[name]
+			if first, ok := all[name]; !ok {
+				all[name] = owner{name, this, f}
+			} else if first.Contact != this.Contact {
+				return nil, &strictyaml.Error{Problems: []strictyaml.Problem{{File: f.Path, Line: this.Line, Key: "owners." + name + ".contact",
+					Message: fmt.Sprintf("is %q here and %q in %s", this.Contact, first.Contact, first.file.Path),
+					Fix:     "write the same contact in both, or give the owners different names"}}}
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -28,7 +27,7 @@ type maker struct {
 // that production can't answer.
 func Make(f *slo.File, opts Options) (*Set, error) {
 	m := maker{Options: opts, file: f, set: &Set{Service: f.Service}}
-	var problems []strictyaml.Problem
+	var errs []error
 	var watched watch
 	for i, p := range m.parts() {
 		o := f.Objectives[i]
@@ -36,18 +35,13 @@ func Make(f *slo.File, opts Options) (*Set, error) {
 			p.err = m.recovery(o)
 		}
 		m.set.add(p.set)
-		var listed *strictyaml.Error
-		switch {
-		case errors.As(p.err, &listed):
-			problems = append(problems, listed.Problems...)
-		case p.err != nil:
-			return nil, p.err
-		case o.Alerts():
+		errs = append(errs, p.err)
+		if o.Alerts() {
 			watched.add(p.source, o)
 		}
 	}
-	if len(problems) > 0 {
-		return nil, &strictyaml.Error{Problems: problems}
+	if err := strictyaml.Join(errs...); err != nil {
+		return nil, err
 	}
 	m.timeoutsAreFailures()
 	m.engine(&watched)

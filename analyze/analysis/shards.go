@@ -132,6 +132,7 @@ func addStep(to *record.ManifestStep, s record.ManifestStep, name string) {
 		sum.Good += t.Good
 		sum.OutputTokens += t.OutputTokens
 		sum.PromptTokens += t.PromptTokens
+		sum.Backoff += t.Backoff
 		to.Totals[window] = sum
 	}
 }

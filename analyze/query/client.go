@@ -1,7 +1,6 @@
 package query
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +12,9 @@ import (
 
 	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
-	"github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
+
+	"firstbreach/internal/promapi"
 )
 
 // tries bounds how often one request is sent.
@@ -51,37 +51,6 @@ func (p patient) Do(ctx context.Context, req *http.Request) (*http.Response, []b
 	}
 }
 
-// Client is a client of the Prometheus at a URL. httpConfig names a file with the credentials, headers,
-// TLS and proxy that it wants, in the form of Prometheus' own HTTP client configuration; none when "".
-func Client(address, httpConfig string) (api.Client, error) {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return nil, fmt.Errorf("%q is not the URL of a Prometheus: write one such as http://127.0.0.1:9090", address)
-	}
-	c := api.Config{Address: address}
-	if httpConfig != "" {
-		if c.RoundTripper, err = transport(httpConfig); err != nil {
-			return nil, fmt.Errorf("%s can't be used: %w (fix: write it as Prometheus' HTTP client configuration, with keys such as authorization, basic_auth, tls_config and http_headers)", httpConfig, err)
-		}
-	}
-	client, err := api.NewClient(c)
-	if err != nil {
-		return nil, fmt.Errorf("client of the Prometheus API: %w", err)
-	}
-	return client, nil
-}
-
-func transport(file string) (http.RoundTripper, error) {
-	c, text, err := config.LoadHTTPConfigFile(file)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(bytes.TrimSpace(text)) == 0: // the library takes it for all defaults, redirects off
-		return nil, errors.New("is empty")
-	}
-	return config.NewRoundTripperFromConfig(*c, "prometheus")
-}
-
 // Ping is an error unless a Prometheus answers the cheapest of queries.
 func Ping(ctx context.Context, client api.Client) error {
 	_, _, _, err := v1.NewAPI(client).Query(ctx, "1", time.Time{})
@@ -99,7 +68,7 @@ func connect(o Options) (*prometheus, error) {
 	client := o.Client
 	if client == nil {
 		var err error
-		if client, err = Client(o.URL, ""); err != nil {
+		if client, err = promapi.New(o.URL, ""); err != nil {
 			return nil, err
 		}
 	}

@@ -285,6 +285,7 @@ func (w *world) writeWindow(r runSpec, s stepSpec, win string, t float64, base [
 	}
 	w.put(t, held*done*(to-from)*float64(s.conc), signal.LoadgenInFlightSeconds, base...)
 	w.put(t, held*done*(to-from)*float64(s.conc), signal.LoadgenOccupancySeconds, base...)
+	w.put(t, 0.01*done*(to-from)*float64(s.conc), signal.LoadgenBackoffSeconds, base...)
 	for _, h := range []string{signal.LoadgenTTFT, signal.LoadgenDuration, signal.LoadgenTPOT, signal.LoadgenICL} {
 		if r.native {
 			w.putHistogram(t, nativeHistogram(values), h, base...)

@@ -70,6 +70,7 @@ func TestExactCounts(t *testing.T) {
 	near(t, "sum of TPOT", s.SumTPOT, 3*2+97*0.1)
 	near(t, "in-flight seconds", s.InFlightSeconds, 16)
 	near(t, "occupancy", s.OccupancySeconds, 16)
+	near(t, "backing off", s.BackoffSeconds, 0.16)
 	if s.CountTPOT != 100 {
 		t.Errorf("count of TPOT %d", s.CountTPOT)
 	}

@@ -88,6 +88,7 @@ func (l *loader) totalQuestions() []question {
 		}), window, signal.LabelObjective),
 		l.required(l.total(signal.LoadgenInFlightSeconds, false, measure, func(s *step, _ model.Metric, v float64) { s.InFlightSeconds += v })),
 		l.required(l.total(signal.LoadgenOccupancySeconds, false, measure, func(s *step, _ model.Metric, v float64) { s.OccupancySeconds += v })),
+		l.total(signal.LoadgenBackoffSeconds, true, measure, func(s *step, _ model.Metric, v float64) { s.BackoffSeconds += v }),
 		l.total(signal.LoadgenClientLimited, true, nil, func(s *step, m model.Metric, _ float64) {
 			s.Limited = append(s.Limited, string(m[signal.LabelReason]))
 		}, signal.LabelReason),

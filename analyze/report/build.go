@@ -154,7 +154,7 @@ func step(s verdict.StepResult, l Latency) Step {
 		Success: number(s.Measured.SuccessRatio), ServiceSignals: map[string]Reading{}, Resources: map[string]Reading{}}
 	for _, r := range s.Rounds {
 		out.Rounds = append(out.Rounds, Round{Round: r.Round, Step: r.Step, Valid: r.Valid, Void: list(r.Void()), Checks: checks(r.Checks), Stopped: r.Stopped,
-			Requests: r.Measured.Requests, InFlight: number(r.InFlight), Occupancy: number(r.Occupancy),
+			Requests: r.Measured.Requests, InFlight: number(r.InFlight), BackingOff: number(r.BackingOff), Occupancy: number(r.Occupancy),
 			Latency: latency(r.Latency.TTFT, r.Latency.E2E, r.Latency.TPOT), Throughput: throughput(r.Measured), Success: number(r.Measured.SuccessRatio)})
 	}
 	for _, o := range s.Objectives {

@@ -191,8 +191,9 @@ type Round struct {
 	Checks     []Check    `json:"checks"`
 	Stopped    string     `json:"stopped,omitempty"`
 	Requests   int64      `json:"requests"`
-	InFlight   *float64   `json:"in_flight"` // mean
-	Occupancy  *float64   `json:"occupancy"` // by Little's law
+	InFlight   *float64   `json:"in_flight"`             // mean
+	BackingOff *float64   `json:"backing_off,omitempty"` // mean number of slots that waited because their requests failed fast
+	Occupancy  *float64   `json:"occupancy"`             // by Little's law
 	Latency    Latency    `json:"latency"`
 	Throughput Throughput `json:"throughput"`
 	Success    *float64   `json:"success_ratio"`

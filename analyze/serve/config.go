@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -13,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/api"
 	"github.com/robfig/cron/v3"
 
-	"firstbreach/analyze/query"
 	"firstbreach/analyze/window"
+	"firstbreach/internal/promapi"
 	"firstbreach/internal/slo"
 	"firstbreach/internal/strictyaml"
 )
@@ -80,7 +79,7 @@ func Load(path string, now time.Time) (*Config, error) {
 	if v := m.Get("prometheus"); v.Require("write the URL of the Prometheus that scrapes the services, such as http://127.0.0.1:9090") {
 		url, file := address(v), readable(m.Get("http_config_file"), at, "name a file in the form of Prometheus' HTTP client configuration")
 		if url != "" {
-			if c.Prometheus, err = query.Client(url, file); err != nil {
+			if c.Prometheus, err = promapi.New(url, file); err != nil {
 				m.Get("http_config_file").Reject("can't be used", err.Error())
 			}
 		}
@@ -127,30 +126,12 @@ func Load(path string, now time.Time) (*Config, error) {
 		c.SLO, errSLO = slo.LoadAll(files)
 	}
 	for _, f := range c.SLO {
-		errSLO = joined(errSLO, window.Check(f))
+		errSLO = strictyaml.Join(errSLO, window.Check(f))
 	}
-	if err := joined(errFile, errSLO); err != nil {
+	if err := strictyaml.Join(errFile, errSLO); err != nil {
 		return nil, err
 	}
 	return c, nil
-}
-
-// joined puts the problems of several files into one error.
-func joined(errs ...error) error {
-	var all []strictyaml.Problem
-	for _, err := range errs {
-		var listed *strictyaml.Error
-		switch {
-		case errors.As(err, &listed):
-			all = append(all, listed.Problems...)
-		case err != nil:
-			return err
-		}
-	}
-	if len(all) == 0 {
-		return nil
-	}
-	return &strictyaml.Error{Problems: all}
 }
 
 // beside is a path, which counts from the configuration's folder unless it is absolute.

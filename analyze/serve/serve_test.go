@@ -442,7 +442,7 @@ func TestReloadOfABadFileKeepsTheOld(t *testing.T) {
 
 func TestBadFiles(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"slo-chat.yaml": fmt.Sprintf(sloText, "chat"), "afile": "", "off.yaml": strings.Replace(fmt.Sprintf(sloText, "off"), "750ms", "700ms", 1),
+	for name, text := range map[string]string{"slo-chat.yaml": fmt.Sprintf(sloText, "chat"), "afile": "", "vlm.yaml": strings.Replace(fmt.Sprintf(sloText, "e"), "engine: vllm", "engine: vlm", 1), "off.yaml": strings.Replace(fmt.Sprintf(sloText, "off"), "750ms", "700ms", 1),
 		"slo2.yaml": strings.Replace(fmt.Sprintf(sloText, "two")+"- {name: ttft, layer: user, signal: request_duration, p95: 10s}\n", "contact: '#platform'", "", 1)} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -452,14 +452,15 @@ func TestBadFiles(t *testing.T) {
 		old, changed string
 		want         []string
 	}{
-		"never fires":       {"30 6 * * *", "0 0 30 2 *", []string{"serve.yaml:7", "never fires"}},
+		"never fires":       {"30 6 * * *", "0 0 30 2 *", []string{`serve.yaml:7: schedules[0].cron: "0 0 30 2 *" never fires (fix: correct the day of month or the month: that day doesn't exist)`}},
 		"not cron":          {"30 6 * * *", "at six", []string{"serve.yaml:7", "not a cron specification"}},
 		"zone in cron":      {"30 6 * * *", "CRON_TZ=UTC 30 6 * * *", []string{"key of its own"}},
+		"unknown engine":    {"slo-*.yaml", "vlm.yaml", []string{`vlm.yaml:3: engine: unknown value "vlm" (fix: did you mean vllm?)`}},
 		"unknown zone":      {"Europe/Berlin", "Mars/Olympus", []string{"no time zone"}},
 		"unknown key":       {"window: 24h", "windows: 24h", []string{"serve.yaml:7", "did you mean window?"}},
 		"no SLO file":       {"slo-*.yaml", "none-*.yaml", []string{"serve.yaml:3", "no file is named"}},
-		"bad SLO file":      {"slo-*.yaml", "slo2.yaml", []string{"slo2.yaml", "contact", "ttft"}},
-		"off every edge":    {"slo-*.yaml", "off.yaml", []string{"off.yaml:7", "750ms"}},
+		"bad SLO file":      {"slo-*.yaml", "slo2.yaml", []string{"slo2.yaml:5: owners.platform.contact: is missing (fix: write {contact:", "slo2.yaml:8: objectives[1]: the name ttft is used twice, first on line 7 (fix: give each"}},
+		"off every edge":    {"slo-*.yaml", "off.yaml", []string{"off.yaml:7: objective ttft: threshold: 700ms is between two bucket edges of vllm:time_to_first_token_seconds", "(fix: write 500ms or 750ms"}},
 		"no URL":            {"http://127.0.0.1:1", "127.0.0.1:9090", []string{"serve.yaml:2", "not an http URL"}},
 		"a name for a path": {"name: daily", "name: ../x", []string{"file name"}},
 		"no SLO":            {"[slo-*.yaml]", "[]", []string{"serve.yaml:3", "is empty"}},
@@ -484,7 +485,9 @@ func TestBadFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := New(Options{Load: func() (*Config, error) { return Load(filepath.Join(dir, "serve.yaml"), start()) }, Logger: slog.New(slog.DiscardHandler)})
-	if err == nil || !strings.Contains(err.Error(), "serve.yaml:4: reports: reports can't be written") {
-		t.Error(err)
+	for _, want := range []string{"serve.yaml:4: reports: reports can't be written to " + filepath.Join(dir, "afile/reports"), "(fix: make it writable for this user, or name another folder)"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: want %q in it", err, want)
+		}
 	}
 }

@@ -60,6 +60,7 @@ func (c Class) of(run Run) Run {
 func mixOf(steps []Step, of Step) Step {
 	sum := of
 	sum.Outcomes, sum.InFlightSeconds, sum.MostInFlight, sum.OccupancySeconds, sum.SumE2E = map[string]int64{}, 0, 0, 0, 0
+	sum.BackoffSeconds = 0
 	for _, s := range steps {
 		if s.Phase != of.Phase || s.Round != of.Round || s.Step != of.Step || s.Level() != of.Level() {
 			continue
@@ -70,6 +71,7 @@ func mixOf(steps []Step, of Step) Step {
 		sum.InFlightSeconds += s.InFlightSeconds
 		sum.MostInFlight += s.MostInFlight // at least: the classes may peak at other times
 		sum.OccupancySeconds += s.OccupancySeconds
+		sum.BackoffSeconds += s.BackoffSeconds
 		sum.SumE2E += s.SumE2E
 		if p := s.E2E.P99; p != nil && (sum.E2E.P99 == nil || *p > *sum.E2E.P99) {
 			sum.E2E.P99 = p

@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -83,7 +84,9 @@ func (s Step) stopCut() bool { return s.Stopped != "" && !s.interrupted() }
 
 // endsRound reports whether the step was cut by the plan's stop rule, which leaves out the higher
 // steps of the round.
-func (s Step) endsRound() bool { return strings.HasPrefix(s.Stopped, "error_ratio") }
+func (s Step) endsRound() bool {
+	return slices.ContainsFunc([]string{"error_ratio", "ttft_p95", "e2e_p95"}, func(rule string) bool { return strings.HasPrefix(s.Stopped, rule) })
+}
 
 func passed(name, detail string) Check { return Check{name, Passed, detail} }
 
@@ -193,12 +196,12 @@ func little(s Step, interval float64) Check {
 	if c, short := tooShort(checkLittle, s, interval); short {
 		return c
 	}
-	l, tolerance := s.OccupancySeconds/window, littleMargin+longest(s)/window
-	found := fmt.Sprintf("%.3g of %d requests in the system (tolerance %s)", l, s.Concurrency, percent(tolerance))
+	l, tolerance := (s.OccupancySeconds+s.BackoffSeconds)/window, littleMargin+longest(s)/window
+	found := fmt.Sprintf("%.3g of %d requests in the system%s (tolerance %s)", s.OccupancySeconds/window, s.Concurrency, s.backedOff(), percent(tolerance))
 	switch {
 	case tolerance >= littleUseless && math.Abs(l/n-1) <= tolerance:
 		return Check{checkLittle, NotChecked, fmt.Sprintf("a window of %.3g s is too short for requests of up to %.3g s; lengthen the step", window, longest(s))}
-	case l/n-1 < -tolerance && failsAtOnce(s, s.OccupancySeconds):
+	case l/n-1 < -tolerance && failsAtOnce(s, s.OccupancySeconds+s.BackoffSeconds):
 		return Check{checkLittle, Warn, found + ": requests failed at once, faster than the client sends"}
 	case l/n-1 < -tolerance:
 		return failed(checkLittle, "%s: the load generator was starved or throttled; use a bigger machine for it", found)
@@ -217,22 +220,56 @@ func concurrency(s Step, interval float64) Check {
 	if c, short := tooShort(checkConcurrency, s, interval); short {
 		return c
 	}
-	achieved := s.InFlightSeconds / window
-	if achieved < achievedShare*n && failsAtOnce(s, s.InFlightSeconds) {
-		return Check{checkConcurrency, Warn, fmt.Sprintf("%.3g of %d in flight on average: requests failed at once, faster than the client sends", achieved, s.Concurrency)}
+	least, busy := achievedShare*n, s.InFlightSeconds+s.BackoffSeconds
+	found := fmt.Sprintf("%.3g of %d in flight on average%s", s.InFlightSeconds/window, s.Concurrency, s.backedOff())
+	switch {
+	case s.InFlightSeconds/window >= least:
+		return passed(checkConcurrency, found)
+	case busy/window >= least:
+		return Check{checkConcurrency, Warn, found}
+	case failsAtOnce(s, busy):
+		return Check{checkConcurrency, Warn, found + ": requests failed at once, faster than the client sends"}
 	}
-	if achieved < achievedShare*n {
-		return failed(checkConcurrency, "%.3g of %d in flight on average, under %s: the load generator could not hold the load; use a bigger machine for it", achieved, s.Concurrency, percent(achievedShare))
+	return failed(checkConcurrency, "%s, under %s: the load generator could not hold the load; use a bigger machine for it", found, percent(achievedShare))
+}
+
+// backedOff says how much of the load was missing because the client backed off: a slot whose requests
+// fail fast, one after the other, waits before the next. That is the target's doing, not the client's.
+func (s Step) backedOff() string {
+	if mean := s.BackoffSeconds / s.window(); mean >= 0.005*float64(s.Concurrency) && mean > 0 {
+		return fmt.Sprintf(", %.3g backing off after requests that failed at once", mean)
 	}
-	return passed(checkConcurrency, fmt.Sprintf("%.3g of %d in flight on average", achieved, s.Concurrency))
+	return ""
+}
+
+// takeBackUnloaded takes back what held in these rounds of a step where the client backed off for so
+// much of the time that the step's load was not there: clients that get nothing and wait are few of
+// the requests, and the others may fare well without them. What broke all the same stays broken.
+func takeBackUnloaded(objectives []ObjectiveResult, rounds []Step) {
+	var backing, all float64
+	for _, s := range rounds {
+		if s.Mix != nil {
+			s = *s.Mix
+		}
+		backing, all = backing+s.BackoffSeconds, all+float64(s.Concurrency)*s.window()
+	}
+	if all == 0 || backing <= (1-achievedShare)*all {
+		return
+	}
+	for i := range objectives {
+		if o := &objectives[i]; o.Verdict == OK {
+			o.Verdict, o.Needed = Inconclusive, nil
+			o.Reason = fmt.Sprintf("%s of the load was backing off from requests that failed at once: what held, held for less than the step's load", percent(backing/all))
+		}
+	}
 }
 
 // followed compares the mean number of requests in flight with that of a load that changes. More than
 // planned is no fault: what is in flight when the load falls ends in its own time.
 func followed(s Step) Check {
-	achieved, mean := s.InFlightSeconds/s.window(), s.Load.Mean(s.window())
-	found := fmt.Sprintf("%.3g in flight on average, %.3g planned", achieved, mean)
-	if achieved < achievedShare*mean && !failsAtOnce(s, s.InFlightSeconds) {
+	busy, mean := s.InFlightSeconds+s.BackoffSeconds, s.Load.Mean(s.window())
+	found := fmt.Sprintf("%.3g in flight on average%s, %.3g planned", s.InFlightSeconds/s.window(), s.backedOff(), mean)
+	if busy/s.window() < achievedShare*mean && !failsAtOnce(s, busy) {
 		return failed(checkConcurrency, "%s, under %s: the load generator could not hold the load; use a bigger machine for it", found, percent(achievedShare))
 	}
 	return passed(checkConcurrency, found)

@@ -84,6 +84,17 @@ func TestGateLetsThrough(t *testing.T) {
 			s.Outcomes = map[string]int64{"ok": 10, "transport": 100000}
 			s.OccupancySeconds, s.SumE2E, s.InFlightSeconds = 40, 20, 40
 		}, checkConcurrency, Warn},
+		{"backed off from refusals", func(s *Step) {
+			s.Outcomes = map[string]int64{"ok": 100, "rejected": 20}
+			s.SumE2E = s.OccupancySeconds / 2
+			s.BackoffSeconds = s.OccupancySeconds / 2
+			s.OccupancySeconds, s.InFlightSeconds = s.OccupancySeconds/2, s.InFlightSeconds/2
+		}, checkConcurrency, Warn},
+		{"backed off from refusals, by Little's law", func(s *Step) {
+			s.SumE2E = s.OccupancySeconds / 2
+			s.BackoffSeconds = s.OccupancySeconds / 2
+			s.OccupancySeconds, s.InFlightSeconds = s.OccupancySeconds/2, s.InFlightSeconds/2
+		}, checkLittle, Passed},
 		{"timeouts hold their slot longest", func(s *Step) {
 			s.Outcomes = map[string]int64{"ok": 98, "timeout": 2}
 			s.OccupancySeconds *= 0.75
@@ -98,6 +109,39 @@ func TestGateLetsThrough(t *testing.T) {
 			r := Judge(run)
 			if got := find(t, r.Steps[0].Rounds[0].Checks, c.check); got.Status != c.want || r.Steps[0].ValidRounds != 3 {
 				t.Errorf("%+v, %d valid rounds: %v", got, r.Steps[0].ValidRounds, r.Steps[0].Reasons)
+			}
+		})
+	}
+}
+
+// Where the client backed off, nothing can be ok: what held, held for less than the step's load. A
+// breach stays one, and a little backing off changes nothing.
+func TestBackOffTakesBackWhatHeld(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		share float64 // of the load
+		bad   int64
+		want  State
+		says  string
+	}{
+		{"a tenth", 0.10, 0, Inconclusive, "10 % of the load was backing off"},
+		{"less than one in twenty", 0.04, 0, OK, ""},
+		{"a tenth of a breach", 0.10, 40, Breach, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := ladderRun(map[int][]int64{4: {c.bad, c.bad, c.bad}}, 4)
+			for i := range run.Steps {
+				s := &run.Steps[i]
+				s.BackoffSeconds = c.share * s.InFlightSeconds
+				s.InFlightSeconds -= s.BackoffSeconds
+				s.OccupancySeconds -= s.BackoffSeconds
+			}
+			s := Judge(run).Steps[0]
+			if s.Verdict != c.want || s.ValidRounds != 3 || !strings.Contains(strings.Join(s.Reasons, "; "), c.says) {
+				t.Errorf("%s (%d valid rounds): %v", s.Verdict, s.ValidRounds, s.Reasons)
+			}
+			if got := find(t, s.Rounds[0].Checks, checkConcurrency); c.share == 0.10 && (got.Status != Warn || !strings.Contains(got.Detail, "0.4 backing off")) {
+				t.Errorf("%+v", got)
 			}
 		})
 	}

@@ -101,6 +101,7 @@ func judgeStep(run Run, rounds []Step, void []string, missing map[string]string)
 	r.Measured = pool(valid)
 	r.Readings = poolReadings(valid)
 	r.Objectives = judgeObjectives(run, missing, valid)
+	takeBackUnloaded(r.Objectives, valid)
 	for _, o := range run.Objectives {
 		if o.Kind == "gauge" || o.Kind == "expression" {
 			r.Gauges = append(r.Gauges, judgeGauge(o, valid))
@@ -130,8 +131,11 @@ func judgeRound(run Run, s Step) RoundResult {
 		Latency: RoundLatency{s.TTFT, s.E2E, s.TPOT}}
 	r.Valid = len(r.Void()) == 0
 	if w := s.window(); w > 0 {
-		l, f := s.OccupancySeconds/w, s.InFlightSeconds/w
+		l, f, b := s.OccupancySeconds/w, s.InFlightSeconds/w, s.BackoffSeconds/w
 		r.Occupancy, r.InFlight = &l, &f
+		if b > 0 {
+			r.BackingOff = &b
+		}
 	}
 	return r
 }

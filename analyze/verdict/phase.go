@@ -346,6 +346,9 @@ func (j *phaseJudge) part(name string, at level.Level, times []span) PartResult 
 		p.Verdict, p.Reasons = NoData, []string{"no time of it is left to count"}
 		return p
 	}
+	if j.step.Phase == PhaseSoak { // in the other phases it is meant that the load isn't the same all the time
+		takeBackUnloaded(s.Objectives, []Step{j.step})
+	}
 	s.conclude(nil)
 	p.Verdict, p.Reasons, p.Objectives = s.Verdict, s.Reasons, s.Objectives
 	if late := j.step.late(); p.Verdict == Breach && late > 0 {

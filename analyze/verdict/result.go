@@ -192,6 +192,7 @@ type RoundResult struct {
 	Stopped     string   // the stop condition that cut it
 	Occupancy   *float64 // requests in the system by Little's law; compare with the concurrency
 	InFlight    *float64 // mean number of requests in flight
+	BackingOff  *float64 // mean number of slots that backed off from fast failures; nil: none did
 	Measured    Measured // of this round
 	Latency     RoundLatency
 }

@@ -88,7 +88,7 @@ type Step struct {
 	Mix *Step
 
 	Unscraped bool
-	Stopped   string   // what cut it short: "error_ratio: …" for the stop rule, "interrupted"
+	Stopped   string   // what cut it short: "error_ratio: …", "ttft_p95: …" or "e2e_p95: …" for the stop rule, "interrupted"
 	Limited   []string // reasons for client_limited
 
 	Outcomes map[string]int64 // measured requests by outcome, from PromQL
@@ -111,6 +111,7 @@ type Step struct {
 	ScrapesExpected  int     // by the scrape interval
 	InFlightSeconds  float64 // integral over the measure window
 	MostInFlight     int     // at any scrape of the measure window
+	BackoffSeconds   float64 // integral over the measure window of slots that backed off from fast failures
 	OccupancySeconds float64 // sum over measured requests, sent → connection free
 
 	OutputTokens, PromptTokens, CachedPromptTokens int64

@@ -2,7 +2,6 @@ package window
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -89,7 +88,7 @@ func Analyze(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	ratios, err := ratiosOf(o.SLO) // before anything is asked
+	ratios, err := sli.Ratios(o.SLO) // before anything is asked
 	if err != nil {
 		return nil, err
 	}
@@ -142,23 +141,8 @@ func limits() []string {
 // Check is an error, a *strictyaml.Error, where a file asks what no window can answer exactly, such as a
 // threshold that is no bucket edge.
 func Check(f *slo.File) error {
-	_, err := ratiosOf(f)
+	_, err := sli.Ratios(f)
 	return err
-}
-
-// ratiosOf finds the series of every per-request objective.
-func ratiosOf(f *slo.File) ([]sli.Ratio, error) {
-	var list []sli.Ratio
-	var errs []error
-	for _, o := range f.PerRequest() {
-		r, err := sli.NewRatio(f, o)
-		errs = append(errs, err)
-		list = append(list, r)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	return list, nil
 }
 
 // analysis is one window under way.

@@ -401,7 +401,7 @@ func TestRefused(t *testing.T) {
 		"no URL":                {func(o *window.Options) { o.URL = "nowhere" }, "not the URL of a Prometheus"},
 		"off every edge": {func(o *window.Options) {
 			o.SLO = file(t, strings.Replace(objectives, "750ms", "700ms", 1))
-		}, "750ms"},
+		}, "objective ttft: threshold: 700ms is between two bucket edges of vllm:time_to_first_token_seconds, so that no rule could answer it exactly (fix: write 500ms or 750ms, or read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := good

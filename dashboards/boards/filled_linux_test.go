@@ -15,44 +15,13 @@ import (
 	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
-
-	"firstbreach/internal/slo"
-)
-
-// mustBeEmpty are the queries without data in the stack, by uid, title and letter, and why. Each panel says
-// the reason in its place. A query that does have data fails the test, as one without fails it.
-var mustBeEmpty = map[string]string{
-	"firstbreach-slo-chat: Objectives C":        budgetNeedsAnHour,
-	"firstbreach-slo-chat: Budget left A":       budgetNeedsAnHour,
-	"firstbreach-slo-demo: Objectives C":        budgetNeedsAnHour,
-	"firstbreach-slo-demo: Budget left A":       budgetNeedsAnHour,
-	"firstbreach-slo-demo: Queue time A":        noQueueTimes,
-	"firstbreach-loadtest-demo: Queue time A":   noQueueTimes,
-	"firstbreach-slo-chat: success: 99% good A": noHTTPRequests,
-	"firstbreach-slo-chat: success: 99% good B": noHTTPRequests,
-	"firstbreach-slo-chat: Firing alerts A":     noHTTPRequests,
-	"firstbreach-slo-chat: annotation Alerts":   noHTTPRequests,
-}
-
-const (
-	budgetNeedsAnHour = "the budget is computed from an hour of data; TestEveryQueryHasData plays one"
-	noQueueTimes      = "answers in the OpenAI API don't tell how long a request waited"
-	noHTTPRequests    = "the simulated engine counts no HTTP requests, from which vLLM's success is read and its alerts fire; TestEveryQueryHasData plays vLLM's"
 )
 
 // Every query of every dashboard that lies here and in deploy has data in a store that a run has filled:
 // panels, annotations and the choices of variables.
 func TestEveryPanelIsFilled(t *testing.T) {
-	var files []*slo.File
-	var all []raw
-	for path, folder := range map[string]string{"../../alerts/slo.yaml": "..", "../../deploy/slo.yaml": "../../deploy/dashboards"} {
-		f, err := slo.Load(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files, all = append(files, f), append(all, boardFiles(t, folder)...)
-	}
-	g := opened(t, runStack(t, files...))
+	all := append(boardFiles(t, ".."), boardFiles(t, "../../deploy/dashboards")...)
+	g := opened(t, runStack(t, shipped(t), deployed(t)))
 	seen := map[string]bool{}
 	for _, b := range all {
 		g.open(b)
@@ -128,30 +97,6 @@ func (g *grafana) empty(q query, reason string) {
 	if q.ofPanel && q.noValue == "" {
 		g.t.Errorf("%q is empty and doesn't say why", q.name)
 	}
-}
-
-// query is one query of a dashboard.
-type query struct {
-	name, expr string
-	instant    bool
-	ofPanel    bool
-	noValue    string // what the panel shows without data
-}
-
-// queries are those of the annotations and the panels.
-func (b raw) queries() []query {
-	var all []query
-	for _, a := range b.Annotations.List {
-		if a.Expr != "" {
-			all = append(all, query{name: b.UID + ": annotation " + a.Name, expr: a.Expr})
-		}
-	}
-	for _, p := range b.Panels {
-		for _, q := range p.Targets {
-			all = append(all, query{name: b.UID + ": " + p.Title + " " + q.RefID, expr: q.Expr, instant: q.Instant, ofPanel: true, noValue: p.FieldConfig.Defaults.NoValue})
-		}
-	}
-	return all
 }
 
 var labelValues = regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)

@@ -14,7 +14,8 @@ import (
 )
 
 // Service is the dashboard of a service in production. Its rows are read from the top: what users
-// feel, what the service says of itself, what the machine does.
+// feel, what the service says of itself, what the machine does. The error is a *strictyaml.Error that
+// lists every objective whose share of good requests no series gives exactly: its panel would stay empty.
 func Service(f *slo.File) (board.Board, error) {
 	b := board.Board{
 		UID: f.DashboardUID(), Title: "SLOs: " + f.Service,
@@ -27,11 +28,15 @@ func Service(f *slo.File) (board.Board, error) {
 	if err != nil {
 		return b, err
 	}
+	ratios, err := sli.Ratios(f)
+	if err != nil {
+		return b, err
+	}
 	b.Rows = []board.Row{
 		{Title: "Objectives", Panels: objectivePanels(f)},
 		{Title: "User: share of bad requests", Panels: sharePanels(f)},
 	}
-	if latency := latencyPanels(f, engine); len(latency) > 0 {
+	if latency := latencyPanels(ratios, engine); len(latency) > 0 {
 		b.Rows = append(b.Rows, board.Row{Title: "User: latency", Panels: latency})
 	}
 	for _, layer := range []slo.Layer{slo.Service, slo.Resource} {
@@ -166,17 +171,13 @@ func badMeans(o slo.Objective) string {
 
 // latencyPanels draws quantiles of every latency with an objective: for reading, since an objective
 // is a share of requests. Its threshold is the line.
-func latencyPanels(f *slo.File, engine sli.Source) []board.Panel {
+func latencyPanels(ratios []sli.Ratio, engine sli.Source) []board.Panel {
 	var panels []board.Panel
-	for _, o := range f.PerRequest() {
+	for _, ratio := range ratios {
+		o, src := ratio.Objective, ratio.Source
 		if o.Kind != slo.Latency {
 			continue
 		}
-		ratio, err := sli.NewRatio(f, o)
-		if err != nil {
-			continue // the rules refuse it; the share's panel says that there is nothing
-		}
-		src := ratio.Source
 		src.Variable = engine.Variable
 		if src.Name == signal.Probe {
 			src.Variable = chosen()

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"maps"
 	"net"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -22,8 +21,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"firstbreach/alerts/output"
-	"firstbreach/alerts/rules"
 	"firstbreach/analyze/store"
 	"firstbreach/exporter/collector"
 	"firstbreach/exporter/gpu"
@@ -195,16 +192,8 @@ func served(t *testing.T, c prometheus.Collector) string {
 // ruleFile writes the rules that the SLO file gives.
 func ruleFile(t *testing.T, f *slo.File) string {
 	t.Helper()
-	set, err := rules.Make(f, rules.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := output.Rules(f, set)
-	if err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(t.TempDir(), "slo.rules.yml")
-	if err := os.WriteFile(path, files[0].Content, 0o644); err != nil {
+	if err := os.WriteFile(path, ruleText(t, f), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -222,8 +211,7 @@ func exporterPage(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(set.Close)
-	var handler http.Handler = collector.Handler(set, collector.HandlerOptions{})
-	server := httptest.NewServer(handler)
+	server := httptest.NewServer(collector.Handler(set, collector.HandlerOptions{}))
 	t.Cleanup(server.Close)
 	return server.URL
 }

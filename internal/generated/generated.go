@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -30,7 +31,7 @@ type Ours func(name string, content []byte) bool
 // more. It returns the names of what changed.
 func Write(dir string, files []File, ours Ours) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("the folder can't be written: %w", err)
+		return nil, fmt.Errorf("the folder can't be written: %w (fix: make it writable for this user, or name another with --out)", err)
 	}
 	changed, stale, err := Compare(dir, files, ours)
 	if err != nil {
@@ -58,6 +59,13 @@ const (
 	ExitFailed = 1 // it could not be done, or --check found stale files
 	ExitUsage  = 2 // usage or configuration
 )
+
+// garbage is how much more than what is in use may lie about before it is collected, in percent.
+const garbage = 800
+
+// CollectSeldom is for the beginning of a short program that makes much text: collecting its garbage would
+// be a third of its time.
+func CollectSeldom() { debug.SetGCPercent(garbage) }
 
 // Program is a command that generates files.
 type Program struct {

@@ -71,6 +71,9 @@ func New(t *testing.T, ruleTexts ...[]byte) *Player {
 	}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		p.groups = append(p.groups, byName[name])
+		for _, r := range byName[name].AlertingRules() {
+			r.SetRestored(true) // there is nothing to restore, and without it Prometheus writes no ALERTS series
+		}
 	}
 	return p
 }

@@ -18,6 +18,7 @@ const (
 	LoadgenOutputTokens       = "loadgen_output_tokens_total"             // counter
 	LoadgenInFlight           = "loadgen_in_flight_requests"              // gauge; no window label
 	LoadgenInFlightSeconds    = "loadgen_in_flight_request_seconds_total" // counter: time integral of the gauge, by the step's window at that time
+	LoadgenBackoffSeconds     = "loadgen_backoff_seconds_total"           // counter: slot-seconds of a closed loop spent waiting because requests failed fast, by the step's window at that time
 	LoadgenOccupancySeconds   = "loadgen_request_occupancy_seconds_total" // counter: sent → connection free, all outcomes, by the request's window
 	LoadgenStepStart          = "loadgen_step_start_timestamp_seconds"    // gauge {window}
 	LoadgenStepEnd            = "loadgen_step_end_timestamp_seconds"      // gauge {window}

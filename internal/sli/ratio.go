@@ -13,6 +13,7 @@ import (
 	"firstbreach/internal/promexpr"
 	"firstbreach/internal/signal"
 	"firstbreach/internal/slo"
+	"firstbreach/internal/strictyaml"
 )
 
 const (
@@ -79,6 +80,19 @@ func NewRatio(f *slo.File, o slo.Objective) (Ratio, error) {
 		}
 	}
 	return r, nil
+}
+
+// Ratios finds the series of every per-request objective. The error is a *strictyaml.Error that lists all
+// objectives that no metric can answer, or none exactly.
+func Ratios(f *slo.File) ([]Ratio, error) {
+	var list []Ratio
+	var errs []error
+	for _, o := range f.PerRequest() {
+		r, err := NewRatio(f, o)
+		errs = append(errs, err)
+		list = append(list, r)
+	}
+	return list, strictyaml.Join(errs...)
 }
 
 // answers reports whether an engine has a metric that can say of each request whether it was good. A

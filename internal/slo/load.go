@@ -178,6 +178,7 @@ func readOwners(v strictyaml.Value) map[string]Owner {
 		owner := Owner{}
 		if e.Value.IsMap() && contact.Require(`write {contact: "#channel"}`) {
 			owner.Contact, _ = contact.NonEmpty()
+			owner.Line = contact.Line()
 		}
 		owners[e.Name] = owner
 	}

@@ -75,6 +75,7 @@ type Selectors struct {
 // Owner is who acts on an alert.
 type Owner struct {
 	Contact string
+	Line    int // of the contact in the file
 }
 
 // Objective is one service level objective.

@@ -2,6 +2,7 @@ package strictyaml
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,4 +74,23 @@ func newError(file string, problems []Problem) *Error {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
 	return &Error{sorted}
+}
+
+// Join puts the problems of several files, or of several readers of one file, into one *Error; it is nil
+// where there are none. Any other error stands alone.
+func Join(errs ...error) error {
+	var all []Problem
+	for _, err := range errs {
+		var listed *Error
+		switch {
+		case errors.As(err, &listed):
+			all = append(all, listed.Problems...)
+		case err != nil:
+			return err
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return &Error{Problems: all}
 }

@@ -112,6 +112,12 @@ type recorder struct {
 	ledger *record.Ledger
 }
 
+// Sent, Returned and BackingOff implement drive.Recorder.
+func (r recorder) Sent(_ int, now time.Time)              { r.Step.Sent(now) }
+func (r recorder) Returned(_ int, now time.Time)          { r.Step.Returned(now) }
+func (r recorder) BackingOff(_, slots int, now time.Time) { r.Step.BackingOff(slots, now) }
+
+// Record implements drive.Recorder.
 func (r recorder) Record(q record.Request) error {
 	r.Observe(q)
 	return r.ledger.Append(r.ID(), q)

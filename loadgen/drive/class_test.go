@@ -17,13 +17,13 @@ type classTape struct {
 	sent, returned [2]int
 }
 
-func (t *classTape) SentBy(class int, now time.Time) {
-	t.Sent(now)
+func (t *classTape) Sent(class int, now time.Time) {
+	t.tape.Sent(class, now)
 	t.sent[class]++
 }
 
-func (t *classTape) ReturnedBy(class int, now time.Time) {
-	t.Returned(now)
+func (t *classTape) Returned(class int, now time.Time) {
+	t.tape.Returned(class, now)
 	t.returned[class]++
 }
 

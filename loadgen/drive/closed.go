@@ -8,15 +8,15 @@ import (
 )
 
 // Closed is the closed loop: a fixed number of slots, each of which sends its next request as soon
-// as the one before has ended.
+// as the one before has ended. A slot whose requests fail fast, one after the other, backs off.
 type Closed struct {
 	Concurrency int
 	// Spread is the time over which the slots start, evenly. Over one service time they begin out
 	// of step with each other, as they would be after running for long; all at once they would
 	// stay a burst that comes back with every answer.
 	Spread time.Duration
-	// Pause is how long a slot waits after a request that failed in less time. 0: not at all.
-	Pause time.Duration
+	// Seed is that of the pauses of slots that back off: the same seed draws the same ones.
+	Seed [2]uint64
 }
 
 // Drive implements Shape.
@@ -32,23 +32,15 @@ func (c Closed) Drive(ctx context.Context, step Step) (Summary, error) {
 	var slots sync.WaitGroup
 	for i := range c.Concurrency {
 		due := start.Add(c.Spread * time.Duration(i) / time.Duration(c.Concurrency))
-		slots.Go(func() { s.slot(i, due, c.Pause) })
+		slots.Go(func() { s.slot(i, due, newBackoff(c.Seed, i)) })
 	}
 	slots.Wait()
 	return s.close()
 }
 
 // slot sends one request after the other, the first at a given time.
-func (s *session) slot(i int, due time.Time, pause time.Duration) {
-	for s.waitUntil(due) {
-		began := due
-		ended, outcome, ok := s.send(i, due)
-		if !ok {
-			return
-		}
-		due = ended
-		if outcome.Failed() && ended.Sub(began) < pause {
-			due = began.Add(pause)
-		}
+func (s *session) slot(i int, due time.Time, b *backoff) {
+	for ok := s.waitUntil(due); ok; {
+		due, ok = s.send(i, due, b)
 	}
 }

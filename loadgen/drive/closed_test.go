@@ -53,6 +53,8 @@ type tape struct {
 	at       map[record.Window]time.Duration // since start
 	flight   int
 	peak     int
+	backing  int           // slots that back off
+	backoff  time.Duration // its integral
 	last     time.Time
 	integral map[record.Window]time.Duration
 	requests []record.Request
@@ -67,6 +69,9 @@ func (t *tape) tick(now time.Time) {
 	if t.flight > 0 {
 		t.integral[t.window] += now.Sub(t.last) * time.Duration(t.flight)
 	}
+	if t.backing > 0 {
+		t.backoff += now.Sub(t.last) * time.Duration(t.backing)
+	}
 	t.last = now
 }
 
@@ -80,7 +85,7 @@ func (t *tape) Enter(w record.Window, now time.Time) {
 	t.window, t.at[w] = w, now.Sub(t.start)
 }
 
-func (t *tape) Sent(now time.Time) {
+func (t *tape) Sent(_ int, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tick(now)
@@ -88,11 +93,18 @@ func (t *tape) Sent(now time.Time) {
 	t.peak = max(t.peak, t.flight)
 }
 
-func (t *tape) Returned(now time.Time) {
+func (t *tape) Returned(_ int, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tick(now)
 	t.flight--
+}
+
+func (t *tape) BackingOff(_, slots int, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tick(now)
+	t.backing += slots
 }
 
 func (t *tape) Record(q record.Request) error {

@@ -100,20 +100,6 @@ type begins struct {
 	measuring chan struct{}
 }
 
-// SentBy and ReturnedBy implement ClassRecorder, of which the gate makes use only where there are
-// classes.
-func (b *begins) SentBy(class int, now time.Time) {
-	if r, ok := b.Recorder.(ClassRecorder); ok {
-		r.SentBy(class, now)
-	}
-}
-
-func (b *begins) ReturnedBy(class int, now time.Time) {
-	if r, ok := b.Recorder.(ClassRecorder); ok {
-		r.ReturnedBy(class, now)
-	}
-}
-
 // Enter implements Recorder.
 func (b *begins) Enter(w record.Window, now time.Time) {
 	b.Recorder.Enter(w, now)

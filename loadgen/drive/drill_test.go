@@ -12,7 +12,6 @@ import (
 	"firstbreach/loadgen/drive"
 	"firstbreach/loadgen/plan"
 	"firstbreach/loadgen/record"
-	"firstbreach/loadgen/wire"
 )
 
 // diary keeps what a drill did, and when, since measuring began.
@@ -99,27 +98,4 @@ func TestDrill(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A target that is being restarted refuses at once; a slot then comes ten times a second, not ten
-// thousand times.
-func TestPauseAfterAFastFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rec := newTape()
-		refused := fake{service: time.Millisecond, outcome: func(int) wire.Outcome { return wire.Transport }}
-		_, err := drive.Closed{Concurrency: 2, Pause: 100 * time.Millisecond}.Drive(t.Context(), drive.Step{
-			Bounds: plan.Step{Duration: 10 * time.Second}, Body: body, Recorder: rec, Sender: refused,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := rec.counts()[record.Measure][wire.Transport]; n < 198 || n > 202 {
-			t.Errorf("%d requests in 10 s", n)
-		}
-		for _, q := range rec.requests {
-			if q.DispatchDelay() > 0 {
-				t.Fatalf("the pause counts as lateness: %s", q.DispatchDelay())
-			}
-		}
-	})
 }

@@ -14,9 +14,9 @@ import (
 // whose rate rises and falls. The curve begins when measuring does; the warm-up is at its low level.
 type Fluctuate struct {
 	Curve       level.Curve
-	Poisson     bool // of an open loop
-	MaxInFlight int  // of an open loop
-	Seed        [2]uint64
+	Poisson     bool      // of an open loop
+	MaxInFlight int       // of an open loop
+	Seed        [2]uint64 // of Poisson arrivals, and of the pauses of slots that back off
 }
 
 // curveStep is how finely a curve is followed.
@@ -39,9 +39,9 @@ func (f Fluctuate) Drive(ctx context.Context, step Step) (Summary, error) {
 	var slots sync.WaitGroup
 	for i := range high.Concurrency {
 		slots.Go(func() {
-			due, ok := start, true
+			due, ok, b := start, true, newBackoff(f.Seed, i)
 			for ok && f.slotDue(s, i, &due) {
-				due, _, ok = s.send(i, due)
+				due, ok = s.send(i, due, b)
 			}
 		})
 	}

@@ -95,19 +95,27 @@ func (s *session) waitUntil(t time.Time) bool {
 	}
 }
 
-// send sends one request that was due at a given time, and returns when and how it ended; ok is false
-// when the step sends nothing more.
-func (s *session) send(slot int, due time.Time) (ended time.Time, outcome wire.Outcome, ok bool) {
+// send sends one request of a slot that was due at a given time, and returns when the slot's next one
+// is: when this one has ended, or after the pause of a slot that backs off. ok is false when the step
+// sends nothing more.
+func (s *session) send(slot int, due time.Time, b *backoff) (next time.Time, ok bool) {
 	n := int(s.next.Add(1) - 1)
 	class, body := s.step.class(n), s.step.Body(n)
 	w, started, ok := s.gate.admit(class)
 	if !ok {
-		return started, "", false
+		return started, false
 	}
-	result := s.do(class, body)
-	ended = s.gate.settle(class, w, started, result.Outcome)
-	s.results <- record.Request{Slot: slot, Class: class, Window: w, Scheduled: due, Started: started, Returned: ended, Result: result}
-	return ended, result.Outcome, true
+	q := record.Request{Slot: slot, Class: class, Window: w, Scheduled: due, Started: started, Result: s.do(class, body)}
+	q.Returned = s.gate.settle(q)
+	s.results <- q
+	pause := b.after(q.Result.Outcome, q.Returned.Sub(started))
+	if pause == 0 {
+		return q.Returned, true
+	}
+	next = q.Returned.Add(pause)
+	s.gate.backOff(class, 1)
+	defer s.gate.backOff(class, -1)
+	return next, s.waitUntil(next)
 }
 
 // close waits until everything is recorded; the slots have ended before.

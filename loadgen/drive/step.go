@@ -23,20 +23,15 @@ type Sender interface {
 	Do(ctx context.Context, body []byte) wire.Result
 }
 
-// Recorder is told what happens in a step. Enter, Sent and Returned come in order of time, and
-// Record from one goroutine, once for each request.
+// Recorder is told what happens in a step. All but Record come in order of time, and Record from
+// one goroutine, once for each request. The class of a request is 0 where there are none.
 type Recorder interface {
 	Enter(w record.Window, now time.Time) // the step's clock enters a window
-	Sent(now time.Time)
-	Returned(now time.Time)
+	Sent(class int, now time.Time)
+	Returned(class int, now time.Time)
+	// BackingOff is told of slots that begin (1) or end (-1) to back off after a request.
+	BackingOff(class, slots int, now time.Time)
 	Record(q record.Request) error // an error ends the step
-}
-
-// ClassRecorder is told of which class the request is that was sent, or returned.
-type ClassRecorder interface {
-	Recorder
-	SentBy(class int, now time.Time)
-	ReturnedBy(class int, now time.Time)
 }
 
 // Class is one kind of request of a mix.
@@ -54,7 +49,7 @@ type Step struct {
 	Warmup   int                // requests that have to finish before measuring begins
 	Body     func(n int) []byte // the body of the step's n-th request, counted from 0; called concurrently
 	Sender   Sender
-	Recorder Recorder        // a ClassRecorder where there are Classes
+	Recorder Recorder
 	Classes  []Class         // nil: all requests are alike
 	ClassOf  func(n int) int // the class of the step's n-th request, by its place in Classes
 	Grace    time.Duration   // how long requests in flight may go on after an interruption

@@ -18,7 +18,7 @@ import (
 type descs struct {
 	requests, timeouts, good, undefined *prometheus.Desc
 	prompt, cached, output              *prometheus.Desc
-	inFlight, inFlightSeconds           *prometheus.Desc
+	inFlight, inFlightSeconds, backoff  *prometheus.Desc
 	occupancy, start, end               *prometheus.Desc
 	late, limited                       *prometheus.Desc
 
@@ -87,6 +87,8 @@ func describe(labels prometheus.Labels, steady bool, objectives []slo.Objective)
 		inFlight: desc(signal.LoadgenInFlight, "Requests in flight."),
 		inFlightSeconds: desc(signal.LoadgenInFlightSeconds,
 			"Time integral of the requests in flight, by the window of the step's clock.", window),
+		backoff: desc(signal.LoadgenBackoffSeconds,
+			"Time integral of the slots of a closed loop that wait because their requests failed fast, by the window of the step's clock.", window),
 		occupancy: desc(signal.LoadgenOccupancySeconds,
 			"Sum over finished requests of the time from being handed to the client until the connection was free, by the request's window.", window),
 		start: desc(signal.LoadgenStepStart, "Unix time at which the window started.", window),
@@ -221,6 +223,9 @@ func (s *Step) appendCounters(out []prometheus.Metric, t *tally, w Window) []pro
 	}
 	for _, name := range sortedKeys(t.late) {
 		out = append(out, counter(d.late, float64(t.late[name]), d.values(w, name)...))
+	}
+	if !d.steady { // a closed loop's alone
+		out = append(out, counter(d.backoff, t.backoff.Seconds(), d.values(w)...))
 	}
 	return append(out,
 		counter(d.good, float64(t.good), d.values(w)...),

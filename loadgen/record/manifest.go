@@ -146,6 +146,9 @@ type Totals struct {
 	// LateReads counts, by latency objective, the values that met the threshold at the earliest
 	// possible arrival and not at the latest; objectives without any are left out.
 	LateReads map[string]int `json:"late_reads,omitempty"`
+	// Backoff is for how long slots of a closed loop waited in this window of the step's clock because
+	// their requests failed fast; slot-seconds.
+	Backoff float64 `json:"backoff_s,omitempty"`
 }
 
 // Entry is one line of the ledger: one request. Durations are in seconds, times RFC 3339 with

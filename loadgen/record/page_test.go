@@ -477,3 +477,29 @@ func TestBeginEndsWithItsContext(t *testing.T) {
 		equal(t, "on the page", len(steps(scrape(p, "prometheus"))), 2)
 	})
 }
+
+// Slots that back off are counted over time, in the window of the step's clock.
+func TestBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPage(time.Minute)
+		s, _, err := p.Begin(t.Context(), record.StepID{Phase: "ramp", Round: 1, Step: 1, Concurrency: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Enter(record.Warmup, time.Now())
+		s.BackingOff(1, time.Now())
+		time.Sleep(250 * time.Millisecond)
+		s.Enter(record.Measure, time.Now())
+		time.Sleep(500 * time.Millisecond)
+		s.BackingOff(1, time.Now())
+		time.Sleep(time.Second)
+		s.BackingOff(-2, time.Now())
+		time.Sleep(time.Second)
+		s.End(time.Now())
+		families := parse(t, ask(p, "prometheus", string(expfmt.NewFormat(expfmt.TypeProtoDelim))))
+		for w, want := range map[string]float64{"warmup": 0.25, "measure": 2.5, "drain": 0} {
+			equal(t, "backing off, "+w, counter(t, families, signal.LoadgenBackoffSeconds, w), want)
+			equal(t, "in the manifest, "+w, s.Totals()[w].Backoff, want)
+		}
+	})
+}

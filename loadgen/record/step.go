@@ -24,7 +24,8 @@ type Step struct {
 	window  Window // of the step's clock
 	edges   [3]span
 	flight  int       // requests in flight
-	since   time.Time // until when flight has been integrated
+	backing int       // slots that back off
+	since   time.Time // until when these two have been integrated
 	ended   bool
 	ttft    sketch // measured ok requests, for the progress line
 
@@ -47,6 +48,7 @@ type tally struct {
 	promptTokens, cachedTokens, outputTokens int
 
 	inFlight  time.Duration // integral of requests in flight over time; request-seconds
+	backoff   time.Duration // integral of slots that back off; slot-seconds
 	occupancy time.Duration // sum over the requests of the window
 
 	ttft, duration, tpot, icl, rejection, dispatch prometheus.Histogram
@@ -113,6 +115,15 @@ func (s *Step) Returned(now time.Time) {
 	s.flight--
 }
 
+// BackingOff counts slots of a closed loop that begin (above 0) or end (below) to wait because their
+// requests failed fast.
+func (s *Step) BackingOff(slots int, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.integrate(now)
+	s.backing += slots
+}
+
 // End marks the step's values as final.
 func (s *Step) End(now time.Time) {
 	s.mu.Lock()
@@ -129,7 +140,9 @@ func (s *Step) End(now time.Time) {
 // counter must not go back.
 func (s *Step) integrate(now time.Time) {
 	if dt := now.Sub(s.since); !s.since.IsZero() && dt > 0 {
-		s.windows[s.window.index()].inFlight += dt * time.Duration(s.flight)
+		t := s.windows[s.window.index()]
+		t.inFlight += dt * time.Duration(s.flight)
+		t.backoff += dt * time.Duration(s.backing)
 	}
 	if now.After(s.since) {
 		s.since = now
@@ -206,7 +219,7 @@ func (s *Step) Totals() map[string]Totals {
 		t := s.windows[i]
 		all[string(w)] = Totals{
 			Outcomes: byName(t.outcomes), Timeouts: byName(t.timeouts),
-			Good: t.good, OutputTokens: t.outputTokens, PromptTokens: t.promptTokens, LateReads: nonzero(t.late),
+			Good: t.good, OutputTokens: t.outputTokens, PromptTokens: t.promptTokens, LateReads: nonzero(t.late), Backoff: t.backoff.Seconds(),
 		}
 	}
 	return all

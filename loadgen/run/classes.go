@@ -142,13 +142,12 @@ func (r recorder) Enter(w record.Window, now time.Time) {
 	}
 }
 
-// Sent and Returned implement drive.Recorder.
-func (r recorder) Sent(now time.Time)     { r.lives[0].Sent(now) }
-func (r recorder) Returned(now time.Time) { r.lives[0].Returned(now) }
-
-// SentBy and ReturnedBy implement drive.ClassRecorder.
-func (r recorder) SentBy(class int, now time.Time)     { r.lives[class].Sent(now) }
-func (r recorder) ReturnedBy(class int, now time.Time) { r.lives[class].Returned(now) }
+// Sent, Returned and BackingOff implement drive.Recorder.
+func (r recorder) Sent(class int, now time.Time)     { r.lives[class].Sent(now) }
+func (r recorder) Returned(class int, now time.Time) { r.lives[class].Returned(now) }
+func (r recorder) BackingOff(class, slots int, now time.Time) {
+	r.lives[class].BackingOff(slots, now)
+}
 
 // Record implements drive.Recorder.
 func (r recorder) Record(q record.Request) error {

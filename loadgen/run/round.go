@@ -164,30 +164,22 @@ func (r *Runner) shape(s plan.Stage) (shape drive.Shape, warmup int) {
 		}
 		return drive.Replay{Times: times, MaxInFlight: held.MaxInFlight}, r.inFlight(s.Level(), held.MaxInFlight)
 	case plan.PhaseDrill:
-		load := r.holding(s, held)
-		if closed, ok := load.(drive.Closed); ok {
-			closed.Pause = drillPause
-			load = closed
-		}
-		return r.drill(s, load), r.inFlight(s.Level(), held.MaxInFlight)
+		return r.drill(s, r.holding(s, held)), r.inFlight(s.Level(), held.MaxInFlight)
 	}
 	return r.holding(s, held), r.inFlight(s.Level(), held.MaxInFlight)
 }
 
-// drillPause keeps a closed loop from hammering a target that refuses at once, as one that is being
-// restarted does.
-const drillPause = 100 * time.Millisecond
-
 // holding is the shape of a load that is held.
 func (r *Runner) holding(s plan.Stage, held plan.HeldLoad) drive.Shape {
+	seed := seedOf(r.opts.Plan.Fixed.Seed, s)
 	if s.Rate == 0 {
 		share := r.opts.Shard.Share(s.Concurrency)
 		if share == 0 {
 			return drive.Idle{}
 		}
-		return drive.Closed{Concurrency: share, Spread: r.spread()}
+		return drive.Closed{Concurrency: share, Spread: r.spread(), Seed: seed}
 	}
-	return drive.Open{Rate: s.Rate, Poisson: held.Arrivals != plan.Constant, MaxInFlight: held.MaxInFlight, Seed: seedOf(r.opts.Plan.Fixed.Seed, s)}
+	return drive.Open{Rate: s.Rate, Poisson: held.Arrivals != plan.Constant, MaxInFlight: held.MaxInFlight, Seed: seed}
 }
 
 // inFlight is how many requests a level will have in flight.
@@ -198,7 +190,7 @@ func (r *Runner) inFlight(l level.Level, most int) int {
 	return max(1, int(min(math.Ceil(l.Rate*r.baseline.Seconds()), float64(most))))
 }
 
-// seedOf makes the arrivals of each step its own, and the same whenever the plan is run again.
+// seedOf makes the arrivals and the pauses of each step its own, and the same whenever the plan is run again.
 func seedOf(seed int64, s plan.Stage) [2]uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s/%d/%d/%s", s.Phase, s.Round, s.Step, s.Level())

@@ -34,8 +34,9 @@ type Expectation struct {
 }
 
 // turnaround is the longest time that a client is taken to need between an answer and its next request
-// when the share of rejections is bounded.
-const turnaround = 10 * time.Millisecond
+// when the share of rejections is bounded: loadgen backs off from a target that refuses at once, for
+// at most so long.
+const turnaround = time.Second
 
 // Expect computes what the parameters imply for a load.
 func (c Config) Expect(l Load) Expectation {
