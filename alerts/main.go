@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -24,12 +23,8 @@ import (
 
 //go:generate go run . --slo slo.yaml --out .
 
-// garbage is how much more than what is in use may lie about before it is collected. This is a short
-// program that makes much text: collecting it would be a third of its time.
-const garbage = 800
-
 func main() {
-	debug.SetGCPercent(garbage)
+	generated.CollectSeldom()
 	os.Exit(command(os.Args[1:], os.Stdout, os.Stderr))
 }
 

@@ -21,7 +21,10 @@ import (
 
 //go:generate go run . --slo ../alerts/slo.yaml --out .
 
-func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	generated.CollectSeldom()
+	os.Exit(command(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 // config is what the flags say.
 type config struct {

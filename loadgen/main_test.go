@@ -191,13 +191,16 @@ func until(t *testing.T, what string, done func() bool) {
 
 var metricsURL = regexp.MustCompile(`metrics at (http://\S+)`)
 
-// scrape scrapes the program's page as often as a very quick Prometheus, until the test ends.
-func (p *program) scrape(t *testing.T) {
+// scrape scrapes the program's page as often as a very quick Prometheus, until the test ends. What it
+// returns gives the last page.
+func (p *program) scrape(t *testing.T) (last func() string) {
 	t.Helper()
 	until(t, "the page is served", func() bool { return metricsURL.MatchString(p.said()) })
 	url := metricsURL.FindStringSubmatch(p.said())[1]
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
+	var page atomic.Value
+	page.Store("")
 	client := &http.Client{}
 	wg.Go(func() {
 		for ctx.Err() == nil {
@@ -208,13 +211,16 @@ func (p *program) scrape(t *testing.T) {
 			}
 			req.Header.Set("X-Prometheus-Scrape-Timeout-Seconds", "1")
 			if res, err := client.Do(req); err == nil {
-				_, _ = io.Copy(io.Discard, res.Body)
+				if b, err := io.ReadAll(res.Body); err == nil && len(b) > 0 {
+					page.Store(string(b))
+				}
 				res.Body.Close()
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
 	})
 	t.Cleanup(func() { cancel(); wg.Wait(); client.CloseIdleConnections() })
+	return func() string { return page.Load().(string) }
 }
 
 func read(t *testing.T, dir string) (record.Manifest, []record.Entry) {

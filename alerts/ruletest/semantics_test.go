@@ -16,16 +16,25 @@ import (
 	"firstbreach/internal/slo"
 )
 
-// ruleText are the rules of an SLO file for one engine.
-func ruleText(t *testing.T, engine, objectives string) []byte {
-	t.Helper()
-	f, err := slo.Parse("slo.yaml", []byte(fmt.Sprintf(`apiVersion: firstbreach/v1
+// sloHead is an SLO file down to its objectives; %s is the engine.
+const sloHead = `apiVersion: firstbreach/v1
 service: chat
 engine: %s
 selectors: {engine: {job: serving}, host: {job: exporter}, gpu: {job: exporter}, probe: {job: probe}}
 owners: {team: {contact: '#team'}}
 objectives:
-%s`, engine, objectives)))
+`
+
+// ruleText are the rules of an SLO file for one engine.
+func ruleText(t *testing.T, engine, objectives string) []byte {
+	t.Helper()
+	return ruleTextOf(t, sloHead, engine, objectives)
+}
+
+// ruleTextOf is ruleText for a file with another head.
+func ruleTextOf(t *testing.T, head, engine, objectives string) []byte {
+	t.Helper()
+	f, err := slo.Parse("slo.yaml", []byte(fmt.Sprintf(head, engine)+objectives))
 	if err != nil {
 		t.Fatal(err)
 	}

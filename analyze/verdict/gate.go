@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"firstbreach/internal/figures"
@@ -85,7 +86,9 @@ func (s Step) stopCut() bool { return s.Stopped != "" && !s.interrupted() }
 
 // endsRound reports whether the step was cut by the plan's stop rule, which leaves out the higher
 // steps of the round.
-func (s Step) endsRound() bool { return strings.HasPrefix(s.Stopped, "error_ratio") }
+func (s Step) endsRound() bool {
+	return slices.ContainsFunc([]string{"error_ratio", "ttft_p95", "e2e_p95"}, func(rule string) bool { return strings.HasPrefix(s.Stopped, rule) })
+}
 
 func passed(name, detail string) Check { return Check{name, Passed, detail} }
 

@@ -88,7 +88,7 @@ type Step struct {
 	Mix *Step
 
 	Unscraped bool
-	Stopped   string   // what cut it short: "error_ratio: …" for the stop rule, "interrupted"
+	Stopped   string   // what cut it short: "error_ratio: …", "ttft_p95: …" or "e2e_p95: …" for the stop rule, "interrupted"
 	Limited   []string // reasons for client_limited
 
 	Outcomes map[string]int64 // measured requests by outcome, from PromQL

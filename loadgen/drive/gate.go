@@ -25,6 +25,8 @@ type gate struct {
 	outstanding int // measured requests in flight
 	judged      int // measured requests that finished and weren't aborted
 	failed      int // of those
+	lateFirst   int // of those that didn't fail, with a TTFT over the stop rule's limit
+	lateEnd     int // and with an E2E over its limit
 	service     time.Duration
 	served      int
 	summary     Summary
@@ -69,25 +71,23 @@ func (g *gate) admit(class int) (w record.Window, now time.Time, ok bool) {
 }
 
 // settle takes note of a request that has ended.
-func (g *gate) settle(class int, w record.Window, started time.Time, o wire.Outcome) (now time.Time) {
+func (g *gate) settle(q record.Request) (now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now = time.Now()
-	g.step.Recorder.Returned(class, now)
+	g.step.Recorder.Returned(q.Class, now)
 	g.finished++
-	if w != record.Measure {
+	if q.Window != record.Measure {
 		return now
 	}
 	g.outstanding--
-	if o == wire.OK {
-		g.service += now.Sub(started)
+	r := q.Measured()
+	if r.Outcome == wire.OK {
+		g.service += now.Sub(q.Started)
 		g.served++
 	}
-	if o != wire.Aborted {
-		g.judged++
-		if o.Failed() {
-			g.failed++
-		}
+	if r.Outcome != wire.Aborted {
+		g.judge(r)
 		g.applyStop(now)
 	}
 	if g.step.Edges == nil && g.window == record.Drain && g.outstanding == 0 {
@@ -164,16 +164,44 @@ func (g *gate) cut(now time.Time, why string) {
 	g.close()
 }
 
+// judge counts a measured request for the plan's stop rule. The lock is held.
+func (g *gate) judge(r wire.Result) {
+	over := func(d *time.Duration, limit time.Duration) bool {
+		return r.Outcome == wire.OK && limit > 0 && d != nil && *d > limit
+	}
+	g.judged++
+	if r.Outcome.Failed() {
+		g.failed++
+	}
+	if over(r.TTFT, g.step.Stop.TTFTP95) {
+		g.lateFirst++
+	}
+	if over(r.E2E, g.step.Stop.E2EP95) {
+		g.lateEnd++
+	}
+}
+
 // applyStop looks at the plan's stop rule. The lock is held.
 func (g *gate) applyStop(now time.Time) {
 	s := g.step.Stop
-	if s.ErrorRatio <= 0 || g.judged < s.After || g.closed {
+	if g.judged < s.After || g.closed {
 		return
 	}
-	if ratio := float64(g.failed) / float64(g.judged); ratio >= s.ErrorRatio {
-		g.cut(now, fmt.Sprintf("error_ratio: %d of %d measured requests failed", g.failed, g.judged))
-		g.summary.StopRule = true
+	answered := g.judged - g.failed
+	late := func(n int) bool { return answered >= s.After && 20*n > answered } // the P95 is over the limit
+	var why string
+	switch {
+	case s.ErrorRatio > 0 && float64(g.failed) >= s.ErrorRatio*float64(g.judged):
+		why = fmt.Sprintf("error_ratio: %d of %d measured requests failed", g.failed, g.judged)
+	case late(g.lateFirst):
+		why = fmt.Sprintf("ttft_p95: %d of %d answers began after more than %v", g.lateFirst, answered, s.TTFTP95)
+	case late(g.lateEnd):
+		why = fmt.Sprintf("e2e_p95: %d of %d answers took more than %v", g.lateEnd, answered, s.E2EP95)
+	default:
+		return
 	}
+	g.cut(now, why)
+	g.summary.StopRule = true
 }
 
 // timeUp ends measuring after the step's fixed duration.

@@ -80,14 +80,14 @@ func arrive(ctx context.Context, step Step, maxInFlight int, schedule func(s *se
 		q := record.Request{Slot: n, Class: class, Window: w, Scheduled: due, Started: started, Open: true}
 		if inFlight.Load() >= int64(step.limit(class, maxInFlight)) {
 			q.Result = wire.Result{Outcome: wire.Dropped, Error: "the cap on requests in flight was reached"}
-			q.Returned = s.gate.settle(class, w, started, wire.Dropped)
+			q.Returned = s.gate.settle(q)
 			s.results <- q
 			continue
 		}
 		inFlight.Add(1)
 		flying.Go(func() {
 			q.Result = s.do(class, body)
-			q.Returned = s.gate.settle(class, w, started, q.Result.Outcome)
+			q.Returned = s.gate.settle(q)
 			inFlight.Add(-1)
 			s.results <- q
 		})

@@ -105,14 +105,14 @@ func (s *session) send(slot int, due time.Time, b *backoff) (next time.Time, ok 
 	if !ok {
 		return started, false
 	}
-	result := s.do(class, body)
-	ended := s.gate.settle(class, w, started, result.Outcome)
-	s.results <- record.Request{Slot: slot, Class: class, Window: w, Scheduled: due, Started: started, Returned: ended, Result: result}
-	pause := b.after(result.Outcome, ended.Sub(started))
+	q := record.Request{Slot: slot, Class: class, Window: w, Scheduled: due, Started: started, Result: s.do(class, body)}
+	q.Returned = s.gate.settle(q)
+	s.results <- q
+	pause := b.after(q.Result.Outcome, q.Returned.Sub(started))
 	if pause == 0 {
-		return ended, true
+		return q.Returned, true
 	}
-	next = ended.Add(pause)
+	next = q.Returned.Add(pause)
 	s.gate.backOff(class, 1)
 	defer s.gate.backOff(class, -1)
 	return next, s.waitUntil(next)

@@ -207,10 +207,12 @@ func (r *reader) timeouts(v strictyaml.Value) {
 }
 
 func (r *reader) stop(v strictyaml.Value) {
-	m := v.Map("error_ratio", "after")
+	m := v.Map("error_ratio", "ttft_p95", "e2e_p95", "after")
 	if ratio, ok := m.Get("error_ratio").Share(); ok {
 		r.plan.Stop.ErrorRatio = ratio
 	}
+	readDuration(m.Get("ttft_p95"), &r.plan.Stop.TTFTP95)
+	readDuration(m.Get("e2e_p95"), &r.plan.Stop.E2EP95)
 	readInt(m.Get("after"), &r.plan.Stop.After, 1, MaxRequests)
 }
 

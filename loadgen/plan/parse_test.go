@@ -91,7 +91,7 @@ recovery: {concurrency: 3}
 step: {duration: 1m}
 cooldown: 0
 timeouts: {connect: 1s, first_token: 2s, idle: 3s, total: 1h}
-stop: {error_ratio: 0%, after: 5}
+stop: {error_ratio: 0%, ttft_p95: 1500ms, e2e_p95: 1m, after: 5}
 restore: {request: {method: PUT, url: 'http://127.0.0.1:1/reset', body: '{}'}, timeout: 5s}
 `
 	p, err := Parse(filepath.Join(dir, "plan.yaml"), []byte(src))
@@ -106,7 +106,7 @@ restore: {request: {method: PUT, url: 'http://127.0.0.1:1/reset', body: '{}'}, t
 		Rounds: 5, Baseline: Level{2}, Ramp: Ramp{Concurrency: []int{4, 4096}}, Recovery: Level{3},
 		Step:     Step{Duration: time.Minute},
 		Timeouts: Timeouts{Connect: time.Second, FirstToken: 2 * time.Second, Idle: 3 * time.Second, Total: time.Hour},
-		Stop:     Stop{After: 5},
+		Stop:     Stop{TTFTP95: 1500 * time.Millisecond, E2EP95: time.Minute, After: 5},
 		Restore:  Restore{Request: &Request{Method: "PUT", URL: "http://127.0.0.1:1/reset", Body: "{}"}, Timeout: 5 * time.Second},
 		Path:     filepath.Join(dir, "plan.yaml"), Source: []byte(src),
 	}
@@ -173,6 +173,9 @@ func TestFaults(t *testing.T) {
 		{"timeouts: {total: 0}", "timeouts.total: must be greater than 0"},
 		{"timeouts: {first-token: 1s}", "timeouts.first-token: unknown key (fix: did you mean first_token?)"},
 		{"stop: {error_ratio: 1.5}", "stop.error_ratio: \"1.5\" is not between 0% and 100%"},
+		{"stop: {ttft_p95: 10}", `stop.ttft_p95: "10" has no unit (fix: write the unit: 10s, 10ms or 10m)`},
+		{"stop: {e2e_p95: -1s}", `stop.e2e_p95: "-1s" is negative`},
+		{"stop: {ttft: 1s}", "stop.ttft: unknown key"},
 		{"stop: {after: 0}", "stop.after: 0 is not between 1 and 1000000"},
 		{"environment: prod", `environment: unknown value "prod" (fix: write one of isolated, staging, production)`},
 		{"environment: stagging", `environment: unknown value "stagging" (fix: did you mean staging?)`},
@@ -276,6 +279,8 @@ func TestWarnings(t *testing.T) {
 	for line, want := range map[string]string{
 		"rounds: 2":              "rounds: 2: no verdict can be decided with fewer than 3 rounds",
 		"timeouts: {total: 10s}": "timeouts.first_token: 30s is longer than timeouts.total 10s",
+		"stop: {ttft_p95: 30s}":  "stop.ttft_p95: no answer takes more than 30s, because the deadline of a request is 30s (set it lower)",
+		"stop: {e2e_p95: 5m}":    "stop.e2e_p95: no answer takes more than 5m0s, because the deadline of a request is 2m0s",
 		"step: {requests: 10}":   "stop.after: 20 is more than the 10 requests of a step",
 		"fixed: {prompts: {synthetic: {input_tokens: 9}}, output_tokens: 1}": "time per output token is undefined",
 	} {

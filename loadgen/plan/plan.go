@@ -148,11 +148,13 @@ type Timeouts struct {
 	Total      time.Duration
 }
 
-// Stop ends a round's higher steps once ErrorRatio of the measured requests of a step failed,
-// looked at from the After-th on. ErrorRatio 0 turns it off.
+// Stop ends a step and the round's higher ones when its measured requests fare too badly. 0 turns a
+// condition off.
 type Stop struct {
-	ErrorRatio float64
-	After      int
+	ErrorRatio float64       // at least this share of them failed
+	TTFTP95    time.Duration // the P95 of the time to the first token of those answered is over this
+	E2EP95     time.Duration // and that of their whole duration
+	After      int           // looked at from so many requests on; for the latencies, so many answers
 }
 
 // Restore puts the target back; it is run on every exit. At most one of the two is set.

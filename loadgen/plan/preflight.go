@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"firstbreach/internal/slo"
 )
@@ -77,8 +78,16 @@ func (p *Plan) Warnings() []string {
 	if p.Timeouts.Idle > p.Timeouts.Total {
 		w = append(w, fmt.Sprintf("timeouts.idle: %v is longer than timeouts.total %v, which will always pass first", p.Timeouts.Idle, p.Timeouts.Total))
 	}
-	if p.Step.Requests > 0 && p.Stop.ErrorRatio > 0 && p.Stop.After > p.Step.Requests {
+	if p.Step.Requests > 0 && p.Stop != (Stop{After: p.Stop.After}) && p.Stop.After > p.Step.Requests {
 		w = append(w, fmt.Sprintf("stop.after: %d is more than the %d requests of a step, so it can never stop one", p.Stop.After, p.Step.Requests))
+	}
+	for _, l := range []struct {
+		key             string
+		limit, deadline time.Duration
+	}{{"ttft_p95", p.Stop.TTFTP95, p.Timeouts.FirstToken}, {"e2e_p95", p.Stop.E2EP95, p.Timeouts.Total}} {
+		if l.limit >= l.deadline {
+			w = append(w, fmt.Sprintf("stop.%s: no answer takes more than %v, because the deadline of a request is %v (set it lower)", l.key, l.limit, l.deadline))
+		}
 	}
 	return w
 }

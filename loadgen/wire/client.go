@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -193,7 +194,19 @@ func headers(o Options, u *url.URL) (http.Header, []string, error) {
 		h.Set("Authorization", "Bearer "+o.APIKey)
 		secrets = append(secrets, o.APIKey)
 	}
-	return h, secrets, nil
+	return h, everyForm(secrets), nil
+}
+
+// everyForm lists secrets in the forms in which a server may echo them: as they are, in base64, escaped
+// for an address.
+func everyForm(secrets []string) (all []string) {
+	for _, s := range secrets {
+		all = append(all, s, url.QueryEscape(s), url.PathEscape(s))
+		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			all = append(all, e.EncodeToString([]byte(s)))
+		}
+	}
+	return all
 }
 
 func secretName(header string) bool {
