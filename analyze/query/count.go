@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"firstbreach/analyze/verdict"
+	"firstbreach/internal/figures"
 	"firstbreach/internal/promexpr"
 	"firstbreach/internal/signal"
 	"firstbreach/internal/slo"
@@ -28,7 +29,7 @@ type edge struct {
 	within map[*step]latency // values at or below the threshold
 }
 
-// edgeQuestions ask which bucket edges there are, once for each histogram with an objective.
+// edgeQuestions ask which bucket edges there are, once for each histogram with an objective or quantiles.
 // Prometheus 3 writes "1.0", older ones "1", and either may be asked.
 func (l *loader) edgeQuestions() []question {
 	var qs []question
@@ -39,7 +40,7 @@ func (l *loader) edgeQuestions() []question {
 				on = append(on, o)
 			}
 		}
-		if len(on) == 0 {
+		if len(on) == 0 && !h.shown {
 			continue
 		}
 		qs = append(qs, question{
@@ -47,6 +48,9 @@ func (l *loader) edgeQuestions() []question {
 			take: func(a answer) error {
 				for _, o := range on {
 					l.edges = append(l.edges, findEdge(o, h.metric, a.values))
+				}
+				for _, le := range finiteEdges(a.values) {
+					l.lastEdge[h.metric] = max(l.lastEdge[h.metric], le)
 				}
 				return nil
 			},
@@ -59,21 +63,28 @@ func (l *loader) edgeQuestions() []question {
 func findEdge(o slo.Objective, metric string, values model.LabelValues) edge {
 	e := edge{objective: o, metric: metric, buckets: len(values) > 0, within: map[*step]latency{}}
 	threshold := o.Threshold.Seconds()
-	for _, v := range values {
-		le, err := strconv.ParseFloat(string(v), 64)
-		if err != nil || math.IsInf(le, 0) || math.IsNaN(le) {
-			continue
-		}
+	for text, le := range finiteEdges(values) {
 		e.edges = append(e.edges, le)
 		// A duration turned into seconds may be off in the last digit.
 		if math.Abs(le-threshold) <= 1e-9*threshold {
-			e.spellings = append(e.spellings, string(v))
+			e.spellings = append(e.spellings, text)
 		}
 	}
 	slices.Sort(e.edges)
 	slices.Sort(e.spellings)
 	e.edges = slices.Compact(e.edges)
 	return e
+}
+
+// finiteEdges are the bucket edges among the values of le, by how they are written.
+func finiteEdges(values model.LabelValues) map[string]float64 {
+	edges := map[string]float64{}
+	for _, v := range values {
+		if le, err := strconv.ParseFloat(string(v), 64); err == nil && !math.IsInf(le, 0) && !math.IsNaN(le) {
+			edges[string(v)] = le
+		}
+	}
+	return edges
 }
 
 // missing says why there is no bucket at the threshold, and what to change.
@@ -204,8 +215,8 @@ func (s *step) latencyCount(e edge, f form) verdict.Count {
 			e.metric, within.count, e.objective.Threshold, all.count)
 	}
 	if late := s.behind(e); late > 0 {
-		return s.incomplete(undefined, "the last scrape is only partly there: %s%s{le=%q} ends %.3g s before %s%s: samples are missing",
-			e.metric, suffixBucket, e.spellings[0], late, e.metric, suffixCount)
+		return s.incomplete(undefined, "the last scrape is only partly there: %s%s{le=%q} ends %s s before %s%s: samples are missing",
+			e.metric, suffixBucket, e.spellings[0], figures.Write(late, 3), e.metric, suffixCount)
 	}
 	// A request has many gaps between chunks, but one value of anything else.
 	if ok := s.Outcomes[string(wire.OK)]; e.objective.Signal != slo.SignalICL && all.count+undefined != ok {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/prometheus/common/model"
 
@@ -139,7 +140,7 @@ func (l *loader) quantileQuestions() []question {
 				})
 			}
 			pooled := l.quantileQuestion(h, q, "level", pooledLabels()...)
-			pooled.take = func(a answer) error { return l.takePooled(a, h.signal, q) }
+			pooled.take = func(a answer) error { return l.takePooled(a, h, q) }
 			qs = append(qs, one, pooled)
 		}
 	}
@@ -147,7 +148,7 @@ func (l *loader) quantileQuestions() []question {
 }
 
 // takePooled puts a quantile over all rounds into its place.
-func (l *loader) takePooled(a answer, sig string, q float64) error {
+func (l *loader) takePooled(a answer, h histogram, q float64) error {
 	v, err := a.vector()
 	if err != nil {
 		return err
@@ -160,9 +161,42 @@ func (l *loader) takePooled(a answer, sig string, q float64) error {
 		}
 		of.Concurrency, of.Rate = lvl.Concurrency, lvl.Rate
 		p := l.pool(of)
-		setQuantile(&p.TTFT, &p.E2E, &p.TPOT, sig, q, finite(float64(s.Value)))
+		setQuantile(&p.TTFT, &p.E2E, &p.TPOT, h.signal, q, finite(float64(s.Value)))
+		l.noteBeyond(h, q, *p, float64(s.Value))
 	}
 	return nil
+}
+
+// beyond are the levels at which a quantile lies beyond the last edge of a histogram's classic buckets: its
+// value is that edge, however slow the requests were.
+type beyond struct {
+	quantile string
+	edge     float64
+	levels   []string
+}
+
+// noteBeyond keeps a quantile that lies beyond the last edge.
+func (l *loader) noteBeyond(h histogram, q float64, at verdict.StepLatency, v float64) {
+	last, f := l.lastEdge[h.metric], l.forms[h.metric]
+	if f.native >= f.classic || last == 0 || v < last {
+		return
+	}
+	quantile := fmt.Sprintf("P%g of %s", q*100, h.metric)
+	if n := len(l.beyond); n == 0 || l.beyond[n-1].quantile != quantile {
+		l.beyond = append(l.beyond, beyond{quantile: quantile, edge: last})
+	}
+	of := at.Phase + " " + at.Level().String()
+	if at.Class != "" {
+		of += " of class " + at.Class
+	}
+	b := &l.beyond[len(l.beyond)-1]
+	b.levels = append(b.levels, of)
+}
+
+// warning says what the values shown are worth.
+func (b beyond) warning() string {
+	slices.Sort(b.levels)
+	return fmt.Sprintf("%s is at least %s s at %s: it lies beyond the last bucket edge (no verdict uses it)", b.quantile, formatFloat(b.edge), strings.Join(b.levels, ", "))
 }
 
 // pool is the latency of one level over all rounds, made on first use and kept in order.

@@ -38,7 +38,7 @@ func Load(ctx context.Context, o Options) (*verdict.Run, *Log, error) {
 	if err != nil {
 		return nil, log, err
 	}
-	l := &loader{Options: o, prometheus: api, log: log, steps: map[stepKey]*step{}}
+	l := &loader{Options: o, prometheus: api, log: log, steps: map[stepKey]*step{}, lastEdge: map[string]float64{}}
 	l.run = l.describe()
 	for _, part := range []func(context.Context) error{l.readClock, l.readEdges} {
 		if err := part(ctx); err != nil {
@@ -77,6 +77,9 @@ type loader struct {
 	forms   map[string]form // of the histograms
 	edges   []edge          // of the latency objectives
 	sources []*source       // of service and resource readings
+
+	lastEdge map[string]float64 // the highest finite bucket edge of each histogram
+	beyond   []beyond           // quantiles that lie beyond it
 
 	// What the readings and the pictures are made of.
 	inFlight    []line                        // requests in flight, of each step and shard
@@ -251,6 +254,9 @@ func (l *loader) finish() {
 	for _, q := range l.log.Queries {
 		l.run.Warnings = append(l.run.Warnings, q.Warnings...)
 		l.run.Warnings = append(l.run.Warnings, q.Infos...)
+	}
+	for _, b := range l.beyond {
+		l.run.Warnings = append(l.run.Warnings, b.warning())
 	}
 	slices.Sort(l.run.Warnings)
 	l.run.Warnings = slices.Compact(l.run.Warnings)

@@ -28,7 +28,7 @@ func countTriggers() []trigger {
 			want: answer{state: verdict.Breach, at: 4, bad: 30, total: 330}},
 		{number: "15", source: "kayenta#700", name: "baseline and ramp are both empty: nothing was scraped",
 			change: func(s *scene) { s.edit = func(x *sample) { x.drop = true } },
-			want:   answer{state: verdict.Invalid, says: []string{`no series of run "r"`}}},
+			want:   answer{state: verdict.Invalid, says: []string{`has no series of run "r15"`}}},
 		{number: "16", source: "prometheus#3886, #10466", name: "the series of failures begin at their final values, in the last scrape of the step",
 			change: func(s *scene) {
 				s.at(4, func(x *stepSpec) { x.failed = map[string]int{"server_error": 10} })
@@ -44,7 +44,7 @@ func countTriggers() []trigger {
 			change: func(s *scene) {
 				s.at(4, func(x *stepSpec) { x.ttft[0], x.ttft[1] = 60, 60 })
 			},
-			want: answer{state: verdict.None, says: []string{"ramp at concurrency 4: ttft ok, 6 of 300 bad"}}},
+			want: answer{state: verdict.None, says: []string{"ramp at concurrency 4: ttft ok, 6 of 300 bad", "P99 of loadgen_time_to_first_token_seconds is at least 5 s at ramp 4"}}},
 		{number: "19", source: "prometheus#13221, #6897", name: "one observation was NaN, and so is the histogram's sum",
 			change: func(s *scene) {
 				s.edit = func(x *sample) {
@@ -87,7 +87,7 @@ func countTriggers() []trigger {
 				s.at(4, func(x *stepSpec) { ended[strconv.Itoa(x.round)] = x.start + x.length })
 				s.edit = func(x *sample) {
 					end := ended[x.labels[signal.LabelRound]]
-					x.drop = x.name == bucket && x.labels[signal.LabelConcurrency] == "4" && x.labels["le"] == "1.0" && x.t > end-5
+					x.drop = x.name == bucket && x.labels[signal.LabelConcurrency] == "4" && x.labels["le"] == "1.0" && x.t > end-4
 				}
 			},
 			want: answer{state: verdict.Invalid, says: []string{"the last scrape is only partly there"}}},

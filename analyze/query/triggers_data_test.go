@@ -56,7 +56,7 @@ func emptyTriggers() []trigger {
 		{number: "6", source: "flagger#1011", name: "traffic and series stop in the middle of a step",
 			change: func(s *scene) {
 				s.alone = true
-				end := s.until() - 5
+				end := s.until() - stepLength/2
 				s.skip = func(t float64) bool { return t > end }
 			},
 			want: answer{state: verdict.Inconclusive, says: []string{"2 valid rounds, a verdict needs 3", "no end of measuring"}}},

@@ -3,8 +3,10 @@ package query_test
 import (
 	"slices"
 	"strconv"
+	"testing"
 	"time"
 
+	"firstbreach/analyze/analysis"
 	"firstbreach/analyze/verdict"
 	"firstbreach/internal/signal"
 	"firstbreach/internal/slo"
@@ -51,7 +53,11 @@ func loadTriggers() []trigger {
 			want: answer{state: verdict.None, says: []string{"ramp at concurrency 4: ttft ok, 0 of 300 bad"}}},
 		{number: "37", source: "triton client#114", name: "the rounds are not stable",
 			change: func(s *scene) { s.slow(4, 0, 14, 4) },
-			want:   answer{state: verdict.Inconclusive, says: []string{"ramp at concurrency 4: ttft: "}}},
+			want: answer{state: verdict.Inconclusive, says: []string{"ramp at concurrency 4: ttft: "}, and: "exit status 20 with `--fail-on=inconclusive`", check: func(t *testing.T, r verdict.Result) {
+				if got := (analysis.FailOn{"inconclusive"}).Exit(r.State); got != analysis.ExitInconclusive {
+					t.Errorf("exit status %d", got)
+				}
+			}}},
 		{number: "38", source: "ollama#7758", name: "six requests at once on an engine with one slot: they queue whatever its queue limit",
 			change: func(s *scene) {
 				s.ladder(100, "baseline", "ramp 2", "ramp 6")
@@ -89,7 +95,7 @@ func ownTriggers() []trigger {
 		{number: "own", name: "a counter is reset in the middle of a step",
 			change: func(s *scene) {
 				s.alone = true
-				middle := s.steps[5].start + 5
+				middle := s.steps[5].start + stepLength/2
 				s.edit = func(x *sample) {
 					l := x.labels
 					if x.name == signal.LoadgenRequests && l[signal.LabelWindow] == "measure" && l[signal.LabelConcurrency] == "4" && l[signal.LabelRound] == "2" && x.t > middle {
@@ -111,7 +117,7 @@ func ownTriggers() []trigger {
 				}
 				s.edit = func(x *sample) {
 					i, _ := slices.BinarySearch(from, x.t)
-					x.drop = x.labels["job"] == "vllm" && i > 0 && x.t < from[i-1]+12
+					x.drop = x.labels["job"] == "vllm" && i > 0 && x.t < from[i-1]+stepLength+2
 				}
 			},
 			want: answer{state: verdict.None, says: []string{"recovery at concurrency 1: asked has no data", "recovery: degraded"}}},
