@@ -70,8 +70,13 @@ func (o Options) loadPlan(ctx context.Context) (p *plan.Plan, from string, err e
 		p, err = plan.Parse(demoPlanName, demoPlan)
 		return p, "built in", err
 	case o.Target.URL == "":
-		p, err = plan.Load(o.PlanFile)
-		return p, o.PlanFile, err
+		if p, err = plan.Load(o.PlanFile); err != nil {
+			return nil, "", err
+		}
+		if p.Target.Metrics == "" {
+			p.Target.Metrics = findMetrics(ctx, p.Target.URL)
+		}
+		return p, o.PlanFile, nil
 	}
 	name, src, from := targetPlanName, targetPlan, "built in"
 	if o.PlanFile != "" {
