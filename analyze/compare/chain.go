@@ -25,8 +25,9 @@ type Entry struct {
 	State       string    `json:"state"`        // the verdict, or not_analysed
 	FirstBreach string    `json:"first_breach"` // "" when there is none
 	LastOK      string    `json:"last_ok"`
-	Changed     []string  `json:"changed"` // keys of the conditions that differ from the run before
-	First       bool      `json:"first"`   // nothing before it to be compared with
+	Changed     []string  `json:"changed"`           // keys of the conditions that differ from the run before
+	First       bool      `json:"first"`             // nothing before it to be compared with
+	Running     bool      `json:"running,omitempty"` // its manifest has no end: it goes on, or its load generator was killed
 	Problem     string    `json:"problem,omitempty"`
 
 	analysed *Run
@@ -75,7 +76,7 @@ func entry(dir string) (Entry, bool) {
 	e := Entry{Dir: dir, State: notAnalysed}
 	m, err := record.ReadManifest(dir)
 	if err == nil {
-		e.Run, e.StartedAt = m.Run, m.StartedAt
+		e.Run, e.StartedAt, e.Running = m.Run, m.StartedAt, m.State == record.Running
 		e.Model, e.Engine = m.Conditions["model"], engine(m.Conditions)
 	}
 	if _, missing := os.Stat(filepath.Join(dir, record.ReportJSON)); missing != nil {
@@ -118,6 +119,8 @@ func (e Entry) against() string {
 	switch {
 	case e.Problem != "":
 		return e.Problem
+	case e.State == notAnalysed && e.Running:
+		return "still running; if loadgen was killed: analyze report --run " + e.Dir
 	case e.State == notAnalysed:
 		return "no report: analyze report --run " + e.Dir
 	case e.First:

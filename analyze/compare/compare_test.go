@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"firstbreach/analyze/report"
+	"firstbreach/loadgen/record"
 )
 
 // made is a run of three rounds at four levels, its latencies times latency, its throughput times rate. Noise is
@@ -220,6 +221,31 @@ func TestFindAndChain(t *testing.T) {
 	chain, err := Chain(folder)
 	if err != nil || len(chain) != 3 || !chain[0].First || strings.Join(chain[1].Changed, ",") != "model" || len(chain[2].Changed) != 0 {
 		t.Errorf("%+v, %v", chain, err)
+	}
+}
+
+// A run without a report is to be analysed, unless it still goes on.
+func TestChainOfUnanalysedRuns(t *testing.T) {
+	folder := t.TempDir()
+	for state, want := range map[record.State]string{
+		record.Running:     "still running; if loadgen was killed: analyze report --run ",
+		record.Complete:    "no report: analyze report --run ",
+		record.Interrupted: "no report: analyze report --run ",
+	} {
+		dir := filepath.Join(folder, string(state))
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := record.WriteManifest(dir, record.Manifest{Schema: record.ManifestSchema, Run: string(state), State: state}); err != nil {
+			t.Fatal(err)
+		}
+		chain, err := Chain(folder)
+		if err != nil || len(chain) != 1 || chain[0].against() != want+dir {
+			t.Errorf("%s: %+v, %v; want %s", state, chain, err, want+dir)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

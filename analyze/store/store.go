@@ -239,7 +239,7 @@ func checkLock(dir string) error {
 }
 
 func inUse(dir string, err error) error {
-	return fmt.Errorf("the data directory %s is in use by another process: end that one, or choose another directory: %w", dir, err)
+	return fmt.Errorf("the data directory %s is in use by another process, perhaps by a run that still goes on: wait until that has ended, or choose another directory: %w", dir, err)
 }
 
 // holdsData refuses a directory in which no Prometheus ever wrote, so that a wrong path isn't
