@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"firstbreach/internal/atomicfile"
+	"firstbreach/internal/figures"
 )
 
 // The files that WriteDir writes.
@@ -126,7 +127,7 @@ func number(v float64) string {
 	if v != 0 && math.Abs(v) < 1e-4 {
 		return fmt.Sprintf("%.1e", v)
 	}
-	return fmt.Sprintf("%.3g", v)
+	return fmt.Sprintf("%s", figures.Write(v, 3))
 }
 
 // cell keeps a value from ending its table cell.

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"firstbreach/analyze/verdict"
+	"firstbreach/internal/figures"
 	"firstbreach/internal/promexpr"
 	"firstbreach/internal/signal"
 	"firstbreach/internal/slo"
@@ -214,8 +215,8 @@ func (s *step) latencyCount(e edge, f form) verdict.Count {
 			e.metric, within.count, e.objective.Threshold, all.count)
 	}
 	if late := s.behind(e); late > 0 {
-		return s.incomplete(undefined, "the last scrape is only partly there: %s%s{le=%q} ends %.3g s before %s%s: samples are missing",
-			e.metric, suffixBucket, e.spellings[0], late, e.metric, suffixCount)
+		return s.incomplete(undefined, "the last scrape is only partly there: %s%s{le=%q} ends %s s before %s%s: samples are missing",
+			e.metric, suffixBucket, e.spellings[0], figures.Write(late, 3), e.metric, suffixCount)
 	}
 	// A request has many gaps between chunks, but one value of anything else.
 	if ok := s.Outcomes[string(wire.OK)]; e.objective.Signal != slo.SignalICL && all.count+undefined != ok {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"firstbreach/analyze/verdict"
+	"firstbreach/internal/figures"
 )
 
 // noData stands where a value is missing; the reason follows below the table.
@@ -62,18 +63,7 @@ func clock(t *time.Time) string {
 }
 
 // significant writes a value with three significant digits, without an exponent.
-func significant(v float64) string {
-	if v == 0 {
-		return "0"
-	}
-	digits := 2 - int(math.Floor(math.Log10(math.Abs(v))))
-	digits = min(max(digits, 0), 6)
-	s := strconv.FormatFloat(v, 'f', digits, 64)
-	if strings.Contains(s, ".") {
-		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
-	}
-	return s
-}
+func significant(v float64) string { return figures.Write(v, 3) }
 
 // seconds writes a duration.
 func seconds(v float64) string {

@@ -10,6 +10,7 @@ import (
 	"firstbreach/analyze/report"
 	"firstbreach/analyze/search"
 	"firstbreach/analyze/verdict"
+	"firstbreach/internal/figures"
 	"firstbreach/internal/slo"
 	"firstbreach/loadgen/plan"
 	"firstbreach/loadgen/record"
@@ -155,8 +156,8 @@ func afterText(p *plan.Plan, s plan.Stage) string {
 	case plan.PhaseTrace:
 		t := p.Trace
 		in, out := t.MeanTokens()
-		return fmt.Sprintf("a replay of %d requests of %s in %s (%s, %.4g input and %.4g output tokens on average)", len(t.Requests), filepath.Base(t.File),
-			length.Round(time.Second), s.Level().Words(), in, out)
+		return fmt.Sprintf("a replay of %d requests of %s in %s (%s, %s input and %s output tokens on average)", len(t.Requests), filepath.Base(t.File),
+			length.Round(time.Second), s.Level().Words(), figures.Write(in, 4), figures.Write(out, 4))
 	case plan.PhaseDrill:
 		d := p.Drills[s.Step-1]
 		return fmt.Sprintf("the drill %s at %s of %s at %s", d.Name, d.At, length, s.Level().Words())

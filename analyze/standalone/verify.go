@@ -9,6 +9,7 @@ import (
 
 	"firstbreach/analyze/admission"
 	"firstbreach/analyze/verdict"
+	"firstbreach/internal/figures"
 	"firstbreach/loadgen/plan"
 )
 
@@ -44,8 +45,8 @@ func (j *job) verifyLimits(ctx context.Context) error {
 	}
 	front := serve(l, proxy)
 	v.URL = front.url
-	fmt.Fprintf(j.Out, "\nTrying the limits: at most %d at once, %d waiting for at most %s; %.3g requests a second for %s, and then the baseline's load.\n",
-		limits.MaxConcurrency, limits.QueueCap, limits.QueueTimeout.Round(time.Millisecond), v.Rate, v.Step.Duration.Round(time.Second))
+	fmt.Fprintf(j.Out, "\nTrying the limits: at most %d at once, %d waiting for at most %s; %s requests a second for %s, and then the baseline's load.\n",
+		limits.MaxConcurrency, limits.QueueCap, limits.QueueTimeout.Round(time.Millisecond), figures.Write(v.Rate, 3), v.Step.Duration.Round(time.Second))
 	return errors.Join(j.runner.Verify(ctx, v), front.stop())
 }
 

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"firstbreach/internal/figures"
 )
 
 // The limits of the gate.
@@ -197,10 +199,10 @@ func little(s Step, interval float64) Check {
 		return c
 	}
 	l, tolerance := (s.OccupancySeconds+s.BackoffSeconds)/window, littleMargin+longest(s)/window
-	found := fmt.Sprintf("%.3g of %d requests in the system%s (tolerance %s)", s.OccupancySeconds/window, s.Concurrency, s.backedOff(), percent(tolerance))
+	found := fmt.Sprintf("%s of %d requests in the system%s (tolerance %s)", figures.Write(s.OccupancySeconds/window, 3), s.Concurrency, s.backedOff(), percent(tolerance))
 	switch {
 	case tolerance >= littleUseless && math.Abs(l/n-1) <= tolerance:
-		return Check{checkLittle, NotChecked, fmt.Sprintf("a window of %.3g s is too short for requests of up to %.3g s; lengthen the step", window, longest(s))}
+		return Check{checkLittle, NotChecked, fmt.Sprintf("a window of %s s is too short for requests of up to %s s; lengthen the step", figures.Write(window, 3), figures.Write(longest(s), 3))}
 	case l/n-1 < -tolerance && failsAtOnce(s, s.OccupancySeconds+s.BackoffSeconds):
 		return Check{checkLittle, Warn, found + ": requests failed at once, faster than the client sends"}
 	case l/n-1 < -tolerance:
@@ -221,7 +223,7 @@ func concurrency(s Step, interval float64) Check {
 		return c
 	}
 	least, busy := achievedShare*n, s.InFlightSeconds+s.BackoffSeconds
-	found := fmt.Sprintf("%.3g of %d in flight on average%s", s.InFlightSeconds/window, s.Concurrency, s.backedOff())
+	found := fmt.Sprintf("%s of %d in flight on average%s", figures.Write(s.InFlightSeconds/window, 3), s.Concurrency, s.backedOff())
 	switch {
 	case s.InFlightSeconds/window >= least:
 		return passed(checkConcurrency, found)
@@ -237,7 +239,7 @@ func concurrency(s Step, interval float64) Check {
 // fail fast, one after the other, waits before the next. That is the target's doing, not the client's.
 func (s Step) backedOff() string {
 	if mean := s.BackoffSeconds / s.window(); mean >= 0.005*float64(s.Concurrency) && mean > 0 {
-		return fmt.Sprintf(", %.3g backing off after requests that failed at once", mean)
+		return fmt.Sprintf(", %s backing off after requests that failed at once", figures.Write(mean, 3))
 	}
 	return ""
 }
@@ -268,7 +270,7 @@ func takeBackUnloaded(objectives []ObjectiveResult, rounds []Step) {
 // planned is no fault: what is in flight when the load falls ends in its own time.
 func followed(s Step) Check {
 	busy, mean := s.InFlightSeconds+s.BackoffSeconds, s.Load.Mean(s.window())
-	found := fmt.Sprintf("%.3g in flight on average%s, %.3g planned", s.InFlightSeconds/s.window(), s.backedOff(), mean)
+	found := fmt.Sprintf("%s in flight on average%s, %s planned", figures.Write(s.InFlightSeconds/s.window(), 3), s.backedOff(), figures.Write(mean, 3))
 	if busy/s.window() < achievedShare*mean && !failsAtOnce(s, busy) {
 		return failed(checkConcurrency, "%s, under %s: the load generator could not hold the load; use a bigger machine for it", found, percent(achievedShare))
 	}
@@ -285,7 +287,7 @@ func arrivals(s Step) Check {
 		rate = s.Load.Mean(s.window())
 	}
 	due := rate * s.window()
-	found := fmt.Sprintf("%.4g requests due in %.3g s, %.4g/s asked for", n, s.window(), rate)
+	found := fmt.Sprintf("%s requests due in %s s, %s/s asked for", figures.Write(n, 4), figures.Write(s.window(), 3), figures.Write(rate, 4))
 	tolerance := arrivalMargin*due + arrivalSigmas*math.Sqrt(due) + 1
 	switch {
 	case n < due-tolerance:
@@ -302,7 +304,7 @@ func tooShort(name string, s Step, interval float64) (Check, bool) {
 	if !s.stopCut() || s.window() >= least {
 		return Check{}, false
 	}
-	return Check{name, NotChecked, fmt.Sprintf("cut short after %.3g s: too short to tell", s.window())}, true
+	return Check{name, NotChecked, fmt.Sprintf("cut short after %s s: too short to tell", figures.Write(s.window(), 3))}, true
 }
 
 // longest estimates the longest request of a step, in seconds: the P99 of ok requests where it is

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"firstbreach/internal/figures"
 )
 
 // What became of a hypothesis.
@@ -69,7 +71,7 @@ func (e evidence) waits() (string, bool) {
 	if *at < was+0.5 {
 		return "", true
 	}
-	return fmt.Sprintf("requests waiting rose from %.3g to %.3g", was, *at), true
+	return fmt.Sprintf("requests waiting rose from %s to %s", figures.Write(was, 3), figures.Write(*at, 3)), true
 }
 
 // machine returns the busiest of CPU and GPU at the breach.
@@ -96,7 +98,7 @@ func (e evidence) slots() Hypothesis {
 	}
 	h.For = append(h.For, waits)
 	if before, at := e.readings("requests_running"); before != nil && at != nil {
-		text := fmt.Sprintf("%.3g run at once, %.3g before", *at, *before)
+		text := fmt.Sprintf("%s run at once, %s before", figures.Write(*at, 3), figures.Write(*before, 3))
 		if *at <= float64(e.at.Concurrency)-0.5 || e.at.Rate > 0 {
 			h.For = append(h.For, text+": fewer than are in flight")
 		} else {
@@ -163,7 +165,7 @@ func (e evidence) cache() Hypothesis {
 		}
 	}
 	if pre != nil {
-		text := fmt.Sprintf("%.3g preemptions a second", *pre)
+		text := fmt.Sprintf("%s preemptions a second", figures.Write(*pre, 3))
 		if *pre > 0.01 {
 			h.Verdict, h.For = Supported, append(h.For, text)
 		} else {
@@ -181,7 +183,7 @@ func (e evidence) interference() Hypothesis {
 		h.Verdict, h.Untested = NotTested, "no time per output token at both steps"
 		return h
 	}
-	text := fmt.Sprintf("median time per output token %.3g ms, %.3g ms before", 1000*c.After, 1000*c.Before)
+	text := fmt.Sprintf("median time per output token %s ms, %s ms before", figures.Write(1000*c.After, 3), figures.Write(1000*c.Before, 3))
 	waits, known := e.waits()
 	if !changed || c.Ratio() < 1.2 {
 		h.Verdict, h.Against = NotSupported, []string{text}
@@ -217,7 +219,7 @@ func (e evidence) network() Hypothesis {
 		h.Verdict, h.Against = NotSupported, []string{"the median TTFT did not rise"}
 		return h
 	}
-	text := fmt.Sprintf("the engine's own queue (waiting ÷ throughput) explains %.3g s of the %.3g s by which the median TTFT rose", wait, rise)
+	text := fmt.Sprintf("the engine's own queue (waiting ÷ throughput) explains %s s of the %s s by which the median TTFT rose", figures.Write(wait, 3), figures.Write(rise, 3))
 	if wait >= 0.6*rise {
 		h.Verdict, h.Against = NotSupported, []string{text}
 	} else {

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"firstbreach/internal/figures"
 	"firstbreach/internal/level"
 )
 
@@ -345,11 +346,11 @@ func usl(steps []StepResult) Curve {
 	low, high := slices.Min(peaks), slices.Max(peaks)
 	switch {
 	case low > 1.5*top:
-		return Curve{Text: fmt.Sprintf("not used: its peak, about %.3g, lies far above the highest step", peaks[0])}
+		return Curve{Text: fmt.Sprintf("not used: its peak, about %s, lies far above the highest step", figures.Write(peaks[0], 3))}
 	case high > 2*low || high > top:
-		return Curve{Used: true, At: &low, AtLeast: true, Text: fmt.Sprintf("peak at or above %.3g; the ladder does not show how far", low)}
+		return Curve{Used: true, At: &low, AtLeast: true, Text: fmt.Sprintf("peak at or above %s; the ladder does not show how far", figures.Write(low, 3))}
 	}
-	return Curve{Used: true, At: &peaks[0], Text: fmt.Sprintf("peak at %.3g (%.3g–%.3g, each round left out in turn)", peaks[0], low, high)}
+	return Curve{Used: true, At: &peaks[0], Text: fmt.Sprintf("peak at %s (%s–%s, each round left out in turn)", figures.Write(peaks[0], 3), figures.Write(low, 3), figures.Write(high, 3))}
 }
 
 // uslPeak fits once; why says what makes the fit unusable.
@@ -372,7 +373,7 @@ func uslPeak(ns, xs []float64) (peak float64, why string) {
 	sigma, kappa := c[1]/c[0], c[2]/c[0]
 	switch {
 	case sigma < -0.05 || sigma > 1:
-		return 0, fmt.Sprintf("the fitted contention, %.2g, is not between 0 and 1: the system is not of that shape", sigma)
+		return 0, fmt.Sprintf("the fitted contention, %s, is not between 0 and 1: the system is not of that shape", figures.Write(sigma, 2))
 	case kappa <= 0:
 		return 0, "the fit has no peak"
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"firstbreach/internal/figures"
 	"firstbreach/internal/level"
 )
 
@@ -384,7 +385,7 @@ func (r *Result) slowed(at level.Level) string {
 		why = append(why, c.words())
 	}
 	if a, b := before.Measured.OutputTokensPerSecond, now.Measured.OutputTokensPerSecond; a != nil && b != nil && *b < 0.8**a {
-		why = append(why, fmt.Sprintf("output tokens down %.2g %%", 100*(1 - *b / *a)))
+		why = append(why, fmt.Sprintf("output tokens down %s %%", figures.Write(100*(1 - *b / *a), 2)))
 	}
 	return strings.Join(why, ", ")
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"firstbreach/internal/figures"
+
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
@@ -80,8 +82,8 @@ func (r *Result) limit(run Run) {
 	default:
 		l.QueueCap = queueCap(s, c, budget)
 		l.QueueTimeout = budget
-		l.add("queue cap", fmt.Sprint(l.QueueCap), FromModelled, fmt.Sprintf("the most for which the last in it waits at most %.3g s at P95: S = %.3g s a request, c = %d, exponential service", budget, s, c))
-		l.add("queue timeout", fmt.Sprintf("%.3g s", budget), FromModelled, text)
+		l.add("queue cap", fmt.Sprint(l.QueueCap), FromModelled, fmt.Sprintf("the most for which the last in it waits at most %s s at P95: S = %s s a request, c = %d, exponential service", figures.Write(budget, 3), figures.Write(s, 3), c))
+		l.add("queue timeout", fmt.Sprintf("%s s", figures.Write(budget, 3)), FromModelled, text)
 	}
 	l.RetryAfter = math.Max(1, math.Ceil(float64(l.QueueCap+1)*s/float64(c)))
 	l.add("Retry-After", fmt.Sprintf("%g s and some jitter", l.RetryAfter), FromModelled, "(queue + 1)·S/c, at least 1 s: 429 for a caller over its own limit, 503 for a full server")
@@ -111,7 +113,7 @@ func (r *Result) waitBudget(run Run, at *StepResult) (o *Objective, budget float
 		}
 		if b := math.Max(0, x.Threshold-*p95); o == nil || b < budget {
 			o, budget = &run.Objectives[i], b
-			text = fmt.Sprintf("%s: threshold %.3g s less its P95 of %.3g s at %s", x.Name, x.Threshold, *p95, at.Level().Words())
+			text = fmt.Sprintf("%s: threshold %s s less its P95 of %s s at %s", x.Name, figures.Write(x.Threshold, 3), figures.Write(*p95, 3), at.Level().Words())
 		}
 	}
 	return o, budget, text

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"firstbreach/internal/figures"
 	"firstbreach/internal/level"
 )
 
@@ -176,8 +177,8 @@ func (j *phaseJudge) trace() {
 		j.undecided(fmt.Sprintf("the ladder concludes nothing for a load of %s on average and %s at most", mean.Words(), most))
 	}
 	if t := j.step.Trace; j.out.Held == NotHeld && t != nil {
-		j.out.Reasons = append(j.out.Reasons, fmt.Sprintf("a request of the trace has %.4g input and %.4g output tokens on average; one of the ladder: %s, %s output tokens",
-			t.InputTokens, t.OutputTokens, j.run.Conditions["prompts"], j.run.Conditions["output_tokens"]))
+		j.out.Reasons = append(j.out.Reasons, fmt.Sprintf("a request of the trace has %s input and %s output tokens on average; one of the ladder: %s, %s output tokens",
+			figures.Write(t.InputTokens, 4), figures.Write(t.OutputTokens, 4), j.run.Conditions["prompts"], j.run.Conditions["output_tokens"]))
 	}
 }
 
@@ -248,7 +249,7 @@ func (j *phaseJudge) later(b *Back) {
 
 func (j *phaseJudge) notBack(b Back) {
 	j.out.Held = NotHeld
-	j.out.Reasons = append(j.out.Reasons, fmt.Sprintf("not back within %.3g s after %s", b.From, b.After))
+	j.out.Reasons = append(j.out.Reasons, fmt.Sprintf("not back within %s s after %s", figures.Write(b.From, 3), b.After))
 }
 
 // drill judges what was before and what was after a drill.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"firstbreach/internal/figures"
+
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
@@ -144,7 +146,7 @@ func (rec *Recovery) hold(base, after StepResult) {
 	for _, name := range []string{"memory_used", "gpu_memory_used"} {
 		b, a := base.Readings[name].Mean, after.Readings[name].Mean
 		if b != nil && a != nil && *a > latencyMargin**b {
-			rec.Held = append(rec.Held, fmt.Sprintf("%s is %.3g times that of the baseline: engines keep what they allocated; it is no leak by itself", words(name), *a / *b))
+			rec.Held = append(rec.Held, fmt.Sprintf("%s is %s times that of the baseline: engines keep what they allocated; it is no leak by itself", words(name), figures.Write(*a / *b, 3)))
 		}
 	}
 }
@@ -155,7 +157,7 @@ func (rec *Recovery) conclude(base, after StepResult) {
 	for _, m := range rec.Measures {
 		switch m.State {
 		case Degraded:
-			worse = append(worse, fmt.Sprintf("%s is %.3g times that of the baseline", m.Name, m.After/m.Before))
+			worse = append(worse, fmt.Sprintf("%s is %s times that of the baseline", m.Name, figures.Write(m.After/m.Before, 3)))
 		case Inconclusive:
 			open = append(open, m.Name+": "+m.Reason)
 		}
@@ -171,7 +173,7 @@ func (rec *Recovery) conclude(base, after StepResult) {
 		}
 	}
 	if b, a := base.Readings["requests_waiting"], after.Readings["requests_waiting"]; b.Max != nil && a.Mean != nil && *a.Mean > *b.Max+0.5 {
-		worse = append(worse, fmt.Sprintf("%.3g requests still wait on average, at most %.3g at the baseline", *a.Mean, *b.Max))
+		worse = append(worse, fmt.Sprintf("%s requests still wait on average, at most %s at the baseline", figures.Write(*a.Mean, 3), figures.Write(*b.Max, 3)))
 	}
 	switch {
 	case base.Verdict == Breach:
@@ -264,13 +266,13 @@ func (rec Recovery) within(seconds float64) (State, string) {
 	case rec.State == Degraded:
 		return NotHeld, rec.Reason
 	case rec.Time != nil && rec.Time.From > seconds:
-		return NotHeld, fmt.Sprintf("not in band until %.3g s after the load", rec.Time.From)
+		return NotHeld, fmt.Sprintf("not in band until %s s after the load", figures.Write(rec.Time.From, 3))
 	case rec.State != Recovered:
 		return Undecided, rec.Reason
 	case rec.Time == nil || rec.Censored:
 		return Undecided, "it is recovered, but too few requests tell when"
 	case rec.Time.To <= seconds:
-		return Held, fmt.Sprintf("in band at most %.3g s after the load", rec.Time.To)
+		return Held, fmt.Sprintf("in band at most %s s after the load", figures.Write(rec.Time.To, 3))
 	}
-	return Undecided, fmt.Sprintf("in band between %.3g s and %.3g s after the load", rec.Time.From, rec.Time.To)
+	return Undecided, fmt.Sprintf("in band between %s s and %s s after the load", figures.Write(rec.Time.From, 3), figures.Write(rec.Time.To, 3))
 }

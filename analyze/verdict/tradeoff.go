@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"firstbreach/internal/figures"
 	"firstbreach/internal/level"
 )
 
@@ -32,11 +33,11 @@ func (c Change) Ratio() float64 { return c.After / c.Before }
 func (c Change) words() string {
 	switch r := c.Ratio(); {
 	case r >= 2:
-		return fmt.Sprintf("%s up %.2g×", c.What, r)
+		return fmt.Sprintf("%s up %s×", c.What, figures.Write(r, 2))
 	case r >= 1:
-		return fmt.Sprintf("%s up %.2g %%", c.What, 100*(r-1))
+		return fmt.Sprintf("%s up %s %%", c.What, figures.Write(100*(r-1), 2))
 	default:
-		return fmt.Sprintf("%s down %.2g %%", c.What, 100*(1-r))
+		return fmt.Sprintf("%s down %s %%", c.What, figures.Write(100*(1-r), 2))
 	}
 }
 

@@ -3,6 +3,8 @@ package verdict
 import (
 	"fmt"
 	"strings"
+
+	"firstbreach/internal/figures"
 )
 
 // refusalTime is how quickly a refusal should come, in seconds.
@@ -147,7 +149,7 @@ func (v *Verification) conclude(states map[State]bool) {
 
 // Words is the verification in one sentence.
 func (v Verification) Words() string {
-	s := fmt.Sprintf("At %.3g requests a second behind these limits %d were accepted and %d refused", v.Rate, v.Accepted, v.Refused)
+	s := fmt.Sprintf("At %s requests a second behind these limits %d were accepted and %d refused", figures.Write(v.Rate, 3), v.Accepted, v.Refused)
 	if n := v.Accepted + v.Refused; n > 0 {
 		s += fmt.Sprintf(" (%s", percent(float64(v.Refused)/float64(n)))
 		if v.Expected != nil {
@@ -156,7 +158,7 @@ func (v Verification) Words() string {
 		s += ")"
 	}
 	if v.Refusal != nil && v.Refusal.Count > 0 {
-		s += fmt.Sprintf(", in %.3g ms on average, %d of %d within %g ms", 1000*v.Refusal.Mean, v.Refusal.Within, v.Refusal.Count, 1000*refusalTime)
+		s += fmt.Sprintf(", in %s ms on average, %d of %d within %g ms", figures.Write(1000*v.Refusal.Mean, 3), v.Refusal.Within, v.Refusal.Count, 1000*refusalTime)
 	}
 	s += ". "
 	switch v.Verdict {

@@ -2,9 +2,9 @@ package verdict
 
 import (
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
+
+	"firstbreach/internal/figures"
 )
 
 // words turns a catalogue name into plain words: time_to_first_token → time to first token.
@@ -19,17 +19,10 @@ func count(n int64, thing string) string {
 }
 
 // percent writes a share with up to three significant digits.
-func percent(share float64) string {
-	return strconv.FormatFloat(share*100, 'g', 3, 64) + " %"
-}
+func percent(share float64) string { return figures.Write(share*100, 3) + " %" }
 
 // inSeconds writes a time with three figures, or all of them where it is longer.
-func inSeconds(s float64) string {
-	if math.Abs(s) >= 1000 {
-		return strconv.FormatFloat(s, 'f', 0, 64) + " s"
-	}
-	return strconv.FormatFloat(s, 'g', 3, 64) + " s"
-}
+func inSeconds(s float64) string { return figures.Write(s, 3) + " s" }
 
 // capital begins a sentence.
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"firstbreach/internal/atomicfile"
+	"firstbreach/internal/figures"
 )
 
 // Names of the files of a report.
@@ -277,7 +278,7 @@ func between(ci [2]float64) string { return percent(ci[0]) + " to " + percent(ci
 
 func span(t [2]time.Time) string { return stamp(t[0]) + " and " + stamp(t[1]) }
 
-func short(v float64) string { return fmt.Sprintf("%.4g", v) }
+func short(v float64) string { return fmt.Sprintf("%s", figures.Write(v, 4)) }
 
 func days(s float64) string {
 	d := time.Duration(s) * time.Second

@@ -28,6 +28,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"firstbreach/internal/figures"
 	"firstbreach/loadgen/calibrate"
 )
 
@@ -221,10 +222,7 @@ func write(w io.Writer, rows []row) error {
 	return err
 }
 
-// milliseconds writes seconds with three digits.
-func milliseconds(seconds float64) string {
-	return strconv.FormatFloat(seconds*1e3, 'g', 3, 64) + " ms"
-}
+func milliseconds(seconds float64) string { return figures.Write(seconds*1e3, 3) + " ms" }
 
 func mebibytes(n uint64) string {
 	if n == 0 {
