@@ -192,7 +192,6 @@ func TestRefused(t *testing.T) {
 			"llama.cpp: its metric for kv_cache_usage, llamacpp:kv_cache_usage_ratio, was removed in b5428"},
 		{signal.TGI, "{name: p, layer: service, signal: preemptions, max: 1/s, owner: team, action: Act.}", "TGI does not preempt"},
 		{signal.Probe, "{name: c, layer: user, signal: capacity, min_concurrency: 4, owner: team, action: Act.}", "the probe can't say how many requests are in the service"},
-		{signal.VLLM, "{name: x, layer: service, promql: 'sum(', max: 1, owner: team, action: Act.}", "slo.yaml:7: objective x: promql: PromQL:"},
 	} {
 		f := parse(t, "", "- "+c.objective+"\n- "+strings.TrimPrefix(strings.Replace(success, "TARGET", "99%", 1), "- "))
 		f.Engine = c.engine

@@ -2,6 +2,7 @@
 // objectives. Everything that reads an objective (load generator, analysis, rules, dashboards)
 // reads it through this package, so that they can't disagree.
 //
-// Which service and resource signals there are it takes from the catalogue, package signal. It knows
-// nothing of PromQL, of metric names or of statistics.
+// Which service and resource signals there are it takes from the catalogue, package signal. Of
+// PromQL it knows, by package promexpr, whether an expression can be parsed; of metric names and of
+// statistics it knows nothing.
 package slo

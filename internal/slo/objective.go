@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"firstbreach/internal/promexpr"
 	"firstbreach/internal/signal"
 	"firstbreach/internal/strictyaml"
 )
@@ -106,6 +107,19 @@ func rejectOwner(v strictyaml.Value, owner string, owners map[string]Owner) {
 	v.Reject(fmt.Sprintf("%q is not declared under owners", owner), fix)
 }
 
+// readPromQL reads an expression. One that can't be parsed is refused here: a run would otherwise find
+// it out only when it is over.
+func (o *Objective) readPromQL(v strictyaml.Value) {
+	text, ok := v.NonEmpty()
+	if !ok {
+		return
+	}
+	o.PromQL = text
+	if _, err := promexpr.ParseVector(text); err != nil {
+		v.Reject(err.Error(), "write an expression that Prometheus shows as a number for each series, such as histogram_quantile(0.95, sum by (le) (rate(search_seconds_bucket[5m])))")
+	}
+}
+
 // readKind reads signal or promql, and the layer that goes with it.
 func (o *Objective) readKind(m strictyaml.Map) bool {
 	name, promql := m.Get("signal"), m.Get("promql")
@@ -117,7 +131,7 @@ func (o *Objective) readKind(m strictyaml.Map) bool {
 		return false
 	case promql.Present():
 		o.Kind = Expression
-		o.PromQL, _ = promql.NonEmpty()
+		o.readPromQL(promql)
 		o.requireLayer(m.Get("layer"), Service, Resource)
 		return true
 	case !name.Require("write signal: and one of " + strings.Join(userSignals, ", ") + " or a service or resource signal, or promql: and an expression"):

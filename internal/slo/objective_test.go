@@ -151,6 +151,8 @@ func TestFaults(t *testing.T) {
 		{"{name: a, layer: service, signal: queue_time, max: 2}", "max: a time needs a unit"},
 		{"{name: a, layer: resource, signal: gpu_utilization, max: 95}", "max: 95 is not a ratio between 0 and 1 (fix: write 95%)"},
 		{"{name: a, layer: service, promql: ' ', max: 4}", "promql: is empty"},
+		{"{name: a, layer: service, promql: 'sum((', max: 4}", "promql: PromQL: 1:6: parse error: unclosed left parenthesis (fix: write an expression"},
+		{"{name: a, layer: service, promql: 'up[5m]', max: 4}", "promql: PromQL: the expression gives a range vector; write one that gives an instant vector or a scalar (fix: write"},
 		{"{name: a, layer: user, promql: up, max: 4}", "layer: a promql objective belongs to layer service or resource"},
 		{"{name: a, layer: service, promql: up, signal: queue_time, max: 4}", "promql: stands beside signal"},
 		{"{name: a, layer: service, promql: up, max: 4, target: 99%}", "target: has no meaning for a promql objective"},
