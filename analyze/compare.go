@@ -16,7 +16,7 @@ func addCompare(app *kingpin.Application) (string, command) {
 	cmd := app.Command("compare", "Compare run B with run A: regression, improvement, trade-off, no difference, or why that can't be said.")
 	a := cmd.Arg("A", "Run directory, or the ID of a run in --runs: what B is compared with.").Required().String()
 	b := cmd.Arg("B", "Run directory, or the ID of a run in --runs.").Required().String()
-	runs := cmd.Flag("runs", "Folder of run directories, for runs named by ID.").Default("runs").PlaceHolder("DIR").String()
+	runs := cmd.Flag("runs", "Folder of run directories, for runs named by ID; runs when left out.").Default("runs").PlaceHolder("DIR").String()
 	intended := cmd.Flag("intended", "A condition that may differ since it is what is compared, such as engine_version or plan.fixed; repeatable.").PlaceHolder("KEY").Strings()
 	same := cmd.Flag("same", "A further run of exactly what A ran: how far the two are apart is the A/A floor; repeatable.").PlaceHolder("RUN").Strings()
 	out := cmd.Flag("out", "Folder that comparison.json and comparison.md are written to.").PlaceHolder("DIR").String()
@@ -54,7 +54,7 @@ func addCompare(app *kingpin.Application) (string, command) {
 
 func addList(app *kingpin.Application) (string, command) {
 	cmd := app.Command("list", "List the runs in a folder, the oldest first: where each first broke, and whether it may be compared with the one before.")
-	folder := cmd.Arg("folder", "Folder of run directories.").Default("runs").String()
+	folder := cmd.Arg("folder", "Folder of run directories; runs when left out.").Default("runs").String()
 	format := cmd.Flag("format", "table or json.").Default("table").Enum("table", "json")
 	return cmd.FullCommand(), func(_ context.Context, e env) (int, error) {
 		chain, err := compare.Chain(*folder)

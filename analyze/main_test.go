@@ -53,7 +53,7 @@ func TestBadInput(t *testing.T) {
 		"report of a file":       {args: []string{"report", "--run=main.go"}, status: exitUsage, says: []string{"main.go", "manifest.json"}},
 		"compare with no run":    {args: []string{"compare", "DIR", "none", "--runs=DIR"}, status: exitUsage, says: []string{"report.json", "analyze report --run"}},
 		"compare with no ID":     {args: []string{"compare", "none", "none", "--runs=DIR"}, status: exitUsage, says: []string{"none", "nor the ID of a run in DIR"}},
-		"compare with itself":    {args: []string{"compare", "../docs/examples/vllm", "../docs/examples/vllm"}, status: exitUsage, says: []string{"with itself", "vllm-4-seqs"}},
+		"compare with itself":    {args: []string{"compare", "../docs/examples/vllm", "../docs/examples/vllm"}, status: exitUsage, says: []string{"with itself", "vtry-4b"}},
 		"compare on breach":      {args: []string{"compare", "a", "b", "--fail-on=breach"}, status: exitUsage, says: []string{"--fail-on", "regression"}},
 		"list of no folder":      {args: []string{"list", "DIR/none"}, status: exitUsage, says: []string{"DIR/none", "no folder"}},
 		"store without data":     {args: []string{"store", "--run=DIR"}, status: exitUsage, says: []string{"DIR", "runs/"}},

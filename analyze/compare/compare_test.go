@@ -92,6 +92,28 @@ func TestGate(t *testing.T) {
 	}
 }
 
+// A default that one plan writes out and the other doesn't is no difference; another value of it is one.
+func TestDefaultsWrittenOut(t *testing.T) {
+	a, b := made("a", 1, 1, 3, 1), made("b", 1, 1, 3, 2)
+	a.Plan = "fixed: {prompts: {file: gone.jsonl}, output_tokens: 64}\nramp: {rate: [1, 2]}\n"
+	for text, want := range map[string]string{
+		a.Plan + "baseline: {concurrency: 1}\nrecovery: {concurrency: 1}\ncooldown: 2000ms\ntimeouts: {connect: 5s, first_token: 30s, idle: 30s, total: 120s}\nstep: {requests: 100}\nstop: {error_ratio: 50%}\n": "",
+		"fixed: {prompts: {file: gone.jsonl}, output_tokens: 64, seed: 7, temperature: 0.0}\nramp: {rate: [1, 2], arrivals: poisson, max_in_flight: 512}\n":                                                       "",
+		a.Plan + "timeouts: {total: 3m}\n":           "plan.timeouts.total: 2m0s, 3m0s",
+		a.Plan + "baseline: {concurrency: 2}\n":      "plan.baseline.concurrency: 1, 2",
+		a.Plan + "of_a_later_release: {idle: 30s}\n": "plan.apiVersion",
+	} {
+		b.Plan = text
+		got := ""
+		if ds := Differences(a, b, nil); len(ds) > 0 {
+			got = ds[0].Key + ": " + ds[0].A + ", " + ds[0].B
+		}
+		if want == "" && got != "" || !strings.HasPrefix(got, want) {
+			t.Errorf("%s\ndiffers in %q, want %q", text, got, want)
+		}
+	}
+}
+
 // An objective that was changed on purpose gives no share to compare.
 func TestChangedObjective(t *testing.T) {
 	a, b := made("a", 1, 1, 3, 1), made("b", 1, 1, 30, 2)

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"firstbreach/loadgen/plan"
 )
 
 // Difference is a condition that the two runs don't share.
@@ -102,6 +104,12 @@ func planConditions(r Run, out map[string]string) {
 	delete(tree, "rounds")
 	delete(tree, "target")
 	flatten("plan", tree, out)
+	// A default is the same written out or not. A plan that this release can't read counts as it is written.
+	if effective, err := plan.Effective([]byte(r.Plan)); err == nil {
+		for key, value := range effective {
+			out["plan."+key] = value
+		}
+	}
 }
 
 func flatten(prefix string, value any, out map[string]string) {

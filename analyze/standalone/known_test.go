@@ -65,7 +65,7 @@ func scenarios() map[string]scenario {
 		},
 		"rejecting": {
 			engine: func(c *sim.Config) {
-				c.Slots, c.MaxRequests, c.Reject, c.RejectDelay = 2, 2, sim.Reject429, 20*time.Millisecond
+				c.Slots, c.MaxRequests, c.Reject, c.RejectDelay = 2, 2, sim.Reject429, 120*time.Millisecond
 			},
 			ladder: []int{1, 2, 4}, breach: 4, lastOK: 2, cause: sim.CauseRejections, object: "success", noQueue: true,
 		},

@@ -6,11 +6,13 @@ import (
 	"firstbreach/internal/strictyaml"
 )
 
+var fixedKeys = []string{"prompts", "output_tokens", "ignore_eos", "context_length", "temperature", "seed"}
+
 func (r *reader) fixed(v strictyaml.Value) {
 	if !v.Require("write fixed: {prompts: {synthetic: {input_tokens: 256}}, output_tokens: 64}") {
 		return
 	}
-	m := v.Map("prompts", "output_tokens", "ignore_eos", "context_length", "temperature", "seed")
+	m := v.Map(fixedKeys...)
 	if !v.IsMap() {
 		return
 	}
@@ -19,6 +21,16 @@ func (r *reader) fixed(v strictyaml.Value) {
 	if o := m.Get("output_tokens"); o.Require("write the length of an answer, such as output_tokens: 64") {
 		readInt(o, &f.OutputTokens, 1, MaxTokens)
 	}
+	r.decoding(m)
+	if s := f.Prompts.Synthetic; s != nil && f.ContextLength > 0 && s.InputTokens+f.OutputTokens > f.ContextLength {
+		m.Get("context_length").Reject(fmt.Sprintf("%d is less than %d input and %d output tokens", f.ContextLength, s.InputTokens, f.OutputTokens),
+			"raise it, or shorten prompts or answers")
+	}
+}
+
+// decoding reads how answers are made; each has a default.
+func (r *reader) decoding(m strictyaml.Map) {
+	f := &r.plan.Fixed
 	readBool(m.Get("ignore_eos"), &f.IgnoreEOS)
 	readInt(m.Get("context_length"), &f.ContextLength, 0, 16*MaxTokens)
 	if t, ok := m.Get("temperature").Float(); ok {
@@ -29,10 +41,6 @@ func (r *reader) fixed(v strictyaml.Value) {
 	}
 	if n, ok := m.Get("seed").Int64(); ok {
 		f.Seed = n
-	}
-	if s := f.Prompts.Synthetic; s != nil && f.ContextLength > 0 && s.InputTokens+f.OutputTokens > f.ContextLength {
-		m.Get("context_length").Reject(fmt.Sprintf("%d is less than %d input and %d output tokens", f.ContextLength, s.InputTokens, f.OutputTokens),
-			"raise it, or shorten prompts or answers")
 	}
 }
 

@@ -93,9 +93,12 @@ type reader struct {
 	dir  string
 }
 
+// topKeys are the outermost keys of a plan file.
+var topKeys = []string{"apiVersion", "environment", "target", "fixed", "classes", "rounds", "baseline", "ramp", "recovery", "soak", "fluctuation", "trace", "drills",
+	"step", "cooldown", "timeouts", "stop", "restore"}
+
 func (r *reader) read(root strictyaml.Value) {
-	m := root.Map("apiVersion", "environment", "target", "fixed", "classes", "rounds", "baseline", "ramp", "recovery", "soak", "fluctuation", "trace", "drills",
-		"step", "cooldown", "timeouts", "stop", "restore")
+	m := root.Map(topKeys...)
 	if !root.IsMap() {
 		return
 	}
@@ -111,18 +114,23 @@ func (r *reader) read(root strictyaml.Value) {
 	r.fixed(m.Get("fixed"))
 	r.classes(m.Get("classes"))
 	readInt(m.Get("rounds"), &p.Rounds, 1, MaxRounds)
-	r.level(m.Get("baseline"), &p.Baseline)
 	r.ramp(m.Get("ramp"))
-	r.level(m.Get("recovery"), &p.Recovery)
 	r.soak(m.Get("soak"))
 	r.fluctuations(m.Get("fluctuation"))
 	r.trace(m.Get("trace"))
 	r.drills(m.Get("drills"))
+	r.settings(m)
+	r.restore(m.Get("restore"))
+}
+
+// settings reads what has a default and names no file.
+func (r *reader) settings(m strictyaml.Map) {
+	r.level(m.Get("baseline"), &r.plan.Baseline)
+	r.level(m.Get("recovery"), &r.plan.Recovery)
 	r.step(m.Get("step"))
-	readDuration(m.Get("cooldown"), &p.Cooldown)
+	readDuration(m.Get("cooldown"), &r.plan.Cooldown)
 	r.timeouts(m.Get("timeouts"))
 	r.stop(m.Get("stop"))
-	r.restore(m.Get("restore"))
 }
 
 func (r *reader) level(v strictyaml.Value, l *Level) {

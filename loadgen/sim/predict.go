@@ -33,10 +33,14 @@ type Expectation struct {
 	RejectedLow           float64 // of FailedLow, those turned away
 }
 
-// turnaround is the longest time that a client is taken to need between an answer and its next request
-// when the share of rejections is bounded: loadgen backs off from a target that refuses at once, for
-// at most so long.
-const turnaround = time.Second
+// What a client is taken to need at most between a rejection and its next request, where the share of
+// rejections is bounded: loadgen backs off from a target that refuses at once, for at most a second, and
+// not from one that takes its time for it.
+const (
+	turnaround     = 10 * time.Millisecond
+	backingOff     = time.Second
+	refusedQuickly = 100 * time.Millisecond
+)
 
 // Expect computes what the parameters imply for a load.
 func (c Config) Expect(l Load) Expectation {
@@ -148,7 +152,11 @@ func (c Config) failures(x *Expectation, l Load) {
 	}
 	rejectedHigh := 0.0
 	if out := l.Clients - x.Served; out > 0 {
-		rate := float64(out) / (c.RejectDelay + turnaround).Seconds()
+		pause := turnaround
+		if c.RejectDelay < refusedQuickly {
+			pause = backingOff
+		}
+		rate := float64(out) / (c.RejectDelay + pause).Seconds()
 		x.RejectedLow, rejectedHigh = rate/(rate+x.Throughput), 1
 	}
 	x.FailedLow = 1 - (1-low)*(1-x.RejectedLow)
